@@ -1,0 +1,134 @@
+// Package checker reads a history and says what broke, whose fault it was and
+// what it damaged. One file per check.
+//
+// It runs nothing and knows no lock, world or scenario: what a check needs to
+// know stands in the history and its header. The words (belief, guaranteed
+// lease, overrun, broken) are defined in docs/concepts.md and beside the code.
+package checker
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+// Verdict of a check or a run.
+type Verdict string
+
+// The verdicts, worst first: violation > error > unknown > pass.
+const (
+	Violation Verdict = "violation"
+	Error     Verdict = "error"
+	Unknown   Verdict = "unknown"
+	Pass      Verdict = "pass"
+)
+
+var rank = map[Verdict]int{Pass: 0, Unknown: 1, Error: 2, Violation: 3}
+
+// Worst is the one order of verdicts. It is pass for no verdict at all.
+func Worst(vs ...Verdict) Verdict {
+	worst := Pass
+	for _, v := range vs {
+		if rank[v] > rank[worst] {
+			worst = v
+		}
+	}
+	return worst
+}
+
+// Kinds of an exclusion violation.
+const (
+	// Overrun: the holder outlived its own lease.
+	Overrun = "overrun"
+	// Broken: the lock service broke its promise inside a guaranteed lease.
+	Broken = "broken"
+)
+
+// Found is one violation.
+type Found struct {
+	// Kind within the check: overrun, broken, lost-update, ...
+	Kind string `json:"kind"`
+	// Ops are indices into the history's events.
+	Ops []int `json:"ops"`
+	// Fault that was active, in words; empty when none was.
+	Fault string `json:"fault"`
+	// Summary is one sentence a person can read.
+	Summary string `json:"summary"`
+}
+
+// Result of one check.
+type Result struct {
+	Name    string  `json:"name"`
+	Verdict Verdict `json:"verdict"`
+	// Applies is false where the check has nothing to judge, such as fencing
+	// of a lock without fences: its verdict is unknown, with the reason, and
+	// does not count for the run.
+	Applies bool   `json:"applies"`
+	Reason  string `json:"reason,omitempty"`
+	// Kind is the gravest kind among the violations; empty on a pass.
+	Kind       string  `json:"kind,omitempty"`
+	Violations []Found `json:"violations,omitempty"`
+	// Figures of the check, such as acknowledged writes and lost ones.
+	Figures map[string]float64 `json:"figures,omitempty"`
+}
+
+// Check judges one property of a history.
+type Check struct {
+	Name  string
+	About string // one line for holdfast list
+	Run   func(*Facts) Result
+}
+
+// All is the table of checks, in the order of reports.
+func All() []Check {
+	return []Check{
+		{assumptionsName, "the history is well formed; otherwise nothing else counts", assumptions},
+		{exclusionName, "two clients never believe at once that they hold the lock", exclusion},
+		{updatesName, "no write is applied over a version its writer had not read", updates},
+		{fencingName, "fencing tokens grow with every grant and stale writes are refused", fencing},
+		{linearizabilityName, "the ops are a history of a mutex with leases and owners", linearizability},
+		{livenessName, "after faults heal, a free lock is granted to a waiter within the bound", liveness},
+		{coverageName, "the run exercised what its scenario is about", coverage},
+	}
+}
+
+// Judge runs every check. A malformed history is an error, and no other
+// verdict counts.
+func Judge(h *history.History) []Result {
+	facts := Gather(h)
+	var results []Result
+	for _, c := range All() {
+		r := run(c, facts)
+		results = append(results, r)
+		if c.Name == assumptionsName && r.Verdict != Pass {
+			break
+		}
+	}
+	return results
+}
+
+// run turns a checker's panic into an error with its stack: a judge that fell
+// over has not acquitted anybody.
+func run(c Check, facts *Facts) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{Name: c.Name, Verdict: Error, Applies: true,
+				Reason: fmt.Sprintf("the checker panicked: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	r = c.Run(facts)
+	r.Name = c.Name
+	return r
+}
+
+// Overall is the verdict of a run: the worst of the checks that apply.
+func Overall(results []Result) Verdict {
+	worst := Pass
+	for _, r := range results {
+		if r.Applies {
+			worst = Worst(worst, r.Verdict)
+		}
+	}
+	return worst
+}

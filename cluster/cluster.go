@@ -1,0 +1,159 @@
+// Package cluster names what a world offers: nodes, links, clocks and clients,
+// and the verbs with which a fault breaks and heals them. The worlds
+// themselves are the folders below; faults are package nemesis.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// World is where a run happens.
+type World string
+
+// The worlds.
+const (
+	Sim     World = "sim"
+	Process World = "process"
+)
+
+// Topology is how the nodes of a world hang together.
+type Topology string
+
+// The topologies. A replicated cluster offers its clients one endpoint,
+// [Primary], which follows promotions.
+const (
+	Single      Topology = "single"
+	Replicated  Topology = "replicated"
+	Independent Topology = "independent"
+)
+
+// Names of endpoints that are not nodes.
+const (
+	// Primary is the endpoint that clients of a replicated cluster dial.
+	Primary = "primary"
+	// Resource is the protected resource.
+	Resource = "resource"
+)
+
+// NodeName gives the name of the i-th node, counted from 1.
+func NodeName(i int) string { return fmt.Sprintf("n%d", i) }
+
+// ClientName gives the name of the i-th client, counted from 1.
+func ClientName(i int) string { return fmt.Sprintf("c%d", i) }
+
+// Link is one direction between two parties: a client and a node, a client
+// and the resource, or two nodes. Requests travel on client to node, replies
+// on node to client.
+type Link struct{ From, To string }
+
+func (l Link) String() string { return l.From + "->" + l.To }
+
+// Back is the other direction.
+func (l Link) Back() Link { return Link{From: l.To, To: l.From} }
+
+// CutMode is how a cut link behaves.
+type CutMode string
+
+// The modes. Dropped bytes are lost for good: a connection that lost some is
+// reset when the link heals, since TCP never delivers a stream with a hole.
+const (
+	Drop  CutMode = "drop"  // bytes vanish; the sender notices by time-out only
+	Reset CutMode = "reset" // connections are reset and new ones refused at once
+)
+
+// Data is what a node has when it comes back.
+type Data string
+
+// What is left after a restart.
+const (
+	Keep    Data = "keep"  // everything
+	Lose    Data = "lose"  // nothing
+	Fsynced Data = "fsync" // what had reached the disk at the last fsync (every second)
+)
+
+// Ability is something a world can do. A scenario that needs one that its
+// world lacks is unknown, with the reason, and never a pass.
+type Ability string
+
+// The abilities.
+const (
+	CanPauseClient Ability = "pause-client"
+	CanPauseAtStep Ability = "pause-inside-acquire" // at a command, before its reply is read
+	CanStallNode   Ability = "stall-node"
+	CanCut         Ability = "cut"
+	CanDelay       Ability = "delay"
+	CanLoseReply   Ability = "lose-reply"
+	CanJumpClock   Ability = "clock-jump"
+	CanRateClock   Ability = "clock-rate"
+	CanKill        Ability = "kill"
+	CanRestartKept Ability = "restart-keep"
+	CanRestartSync Ability = "restart-fsync"
+	CanPromote     Ability = "promote"
+	CanCrashClient Ability = "crash-client"
+	CanFlush       Ability = "flush"
+)
+
+// ErrUnsupported says that this world cannot do a fault.
+var ErrUnsupported = errors.New("this world cannot do that")
+
+// Cluster is a world that runs. Its verbs are in the interfaces below; a
+// world has those that its abilities name.
+type Cluster interface {
+	World() World
+	Topology() Topology
+	// Nodes in order n1..nN. In a replicated cluster n1 is the first primary.
+	Nodes() []string
+	Clients() []string
+	Abilities() []Ability
+}
+
+// Pauser stops and continues clients, as SIGSTOP and SIGCONT do.
+type Pauser interface {
+	PauseClient(ctx context.Context, client string) error
+	ResumeClient(ctx context.Context, client string) error
+	// CrashClient ends a client for good.
+	CrashClient(ctx context.Context, client string) error
+}
+
+// Linker breaks single directions of single pairs.
+type Linker interface {
+	Cut(ctx context.Context, l Link, mode CutMode) error
+	Mend(ctx context.Context, l Link) error
+	// Delay adds to the link's latency; zero takes it away.
+	Delay(ctx context.Context, l Link, by time.Duration) error
+	// LoseReply drops the reply of the nth command (counted from 1, from now
+	// on) that client sends to node and whose name matches (empty matches
+	// all), then closes the connection. The command itself is executed.
+	LoseReply(ctx context.Context, client, node, command string, nth int) error
+}
+
+// Clocks moves a node's wall clock. Its monotonic clock is never touched.
+type Clocks interface {
+	JumpClock(ctx context.Context, node string, by time.Duration) error
+	// RateClock makes the clock run at a multiple of real time from now on.
+	RateClock(ctx context.Context, node string, rate float64) error
+	// ResetClock puts the clock back to real time and rate.
+	ResetClock(ctx context.Context, node string) error
+}
+
+// Servers kills, restarts and stalls nodes.
+type Servers interface {
+	Kill(ctx context.Context, node string) error
+	Restart(ctx context.Context, node string, data Data) error
+	// Stall makes a node answer nothing until Unstall; its clock runs on and
+	// requests queue up, as under SIGSTOP.
+	Stall(ctx context.Context, node string) error
+	Unstall(ctx context.Context, node string) error
+	// Flush deletes all keys of a node, or its script cache only.
+	Flush(ctx context.Context, node string, scriptsOnly bool) error
+}
+
+// Promoter makes a replica the primary, for replicated clusters.
+type Promoter interface {
+	// Primary is the node that clients reach now.
+	PrimaryNode() string
+	Promote(ctx context.Context, node string) error
+}
