@@ -94,6 +94,7 @@ const (
 	CanPromote     Ability = "promote"
 	CanCrashClient Ability = "crash-client"
 	CanFlush       Ability = "flush"
+	CanErrorReply  Ability = "error-reply"
 )
 
 // ErrUnsupported says that this world cannot do a fault.
@@ -149,6 +150,15 @@ type Servers interface {
 	Unstall(ctx context.Context, node string) error
 	// Flush deletes all keys of a node, or its script cache only.
 	Flush(ctx context.Context, node string, scriptsOnly bool) error
+}
+
+// Erring makes a node answer commands with an error, as a server does that is
+// out of memory, loading, busy or unable to persist.
+type Erring interface {
+	// ErrorReply answers every command on a key with the reply, such as
+	// "OOM command not allowed when used memory > 'maxmemory'."; an empty
+	// reply ends it.
+	ErrorReply(ctx context.Context, node, reply string) error
 }
 
 // Promoter makes a replica the primary, for replicated clusters.

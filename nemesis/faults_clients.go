@@ -1,0 +1,67 @@
+package nemesis
+
+import (
+	"context"
+
+	"github.com/holdfast-io/holdfast/cluster"
+)
+
+// Pause stops a client as a GC pause, a page fault or a stopped VM does:
+// nothing of it runs, arrived bytes wait in its sockets, its monotonic clock
+// goes on. Source: Kleppmann's client 1.
+type Pause struct {
+	// Client is a name, "holder" (the default) or "caller".
+	Client string `yaml:"client"`
+}
+
+// Kind implements [Fault].
+func (Pause) Kind() string { return "pause" }
+
+// Needs implements [Fault].
+func (Pause) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanPauseClient} }
+
+// Inject implements [Fault].
+func (f Pause) Inject(ctx context.Context, s Scene) (Effect, error) {
+	v, err := verbs[cluster.Pauser](s)
+	if err != nil {
+		return Effect{}, err
+	}
+	client, err := s.one(f.Client, wordHolder)
+	if err != nil {
+		return Effect{}, err
+	}
+	if err := v.PauseClient(ctx, client); err != nil {
+		return Effect{}, err
+	}
+	return Effect{
+		On: []string{client}, What: "paused",
+		Heal: func(ctx context.Context) error { return v.ResumeClient(ctx, client) },
+	}, nil
+}
+
+// Crash ends a client for good, as kill -9 does. It never heals.
+type Crash struct {
+	Client string `yaml:"client"`
+}
+
+// Kind implements [Fault].
+func (Crash) Kind() string { return "crash" }
+
+// Needs implements [Fault].
+func (Crash) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanCrashClient} }
+
+// Inject implements [Fault].
+func (f Crash) Inject(ctx context.Context, s Scene) (Effect, error) {
+	v, err := verbs[cluster.Pauser](s)
+	if err != nil {
+		return Effect{}, err
+	}
+	client, err := s.one(f.Client, wordHolder)
+	if err != nil {
+		return Effect{}, err
+	}
+	if err := v.CrashClient(ctx, client); err != nil {
+		return Effect{}, err
+	}
+	return Effect{On: []string{client}, What: "died"}, nil
+}
