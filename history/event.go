@@ -8,7 +8,7 @@
 package history
 
 import (
-	"encoding/json"
+	"bytes"
 	"time"
 )
 
@@ -220,9 +220,9 @@ type History struct {
 
 // String gives the event as its JSON line, for messages.
 func (e Event) String() string {
-	b, err := json.Marshal(e)
+	b, err := encodeLine(e)
 	if err != nil {
 		return err.Error()
 	}
-	return string(b)
+	return string(bytes.TrimSuffix(b, []byte("\n")))
 }
