@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,19 +12,22 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 )
 
-// overlap is the time in which the holds of an exclusion violation overlap.
+// overlap is one exclusion violation.
 type overlap struct {
-	span
-	holds []*hold
+	holds []*checker.Acquisition
+	// times when they believed at once, and promised when both had a
+	// guaranteed lease.
+	times, promised []checker.Interval
 }
 
 // picture is a lane diagram in the making.
 type picture struct {
 	frame
 	h        *history.History
-	holds    []*hold
+	facts    *checker.Facts
+	holds    []*checker.Acquisition
 	overlaps []overlap
-	faults   []*fault
+	faults   []checker.Fault
 	badges   map[string]rune
 }
 
@@ -37,9 +41,9 @@ func Diagram(h *history.History, results []checker.Result, width int, colour boo
 	}
 	h = tame(h)
 	gutter := gutterOf(h, width)
-	p := &picture{h: h, holds: holdsOf(h), badges: map[string]rune{}}
-	p.frame = newFrame(h, results, p.holds, width-gutter-2)
-	p.faults = faultsOf(h, p.end)
+	facts := checker.Gather(h)
+	p := &picture{h: h, facts: facts, holds: holdsOf(facts), faults: facts.Faults, badges: map[string]rune{}}
+	p.frame = newFrame(facts, results, width-gutter-2)
 	p.findOverlaps(results)
 	clients, leftClients := p.chooseClients()
 
@@ -123,31 +127,20 @@ func (p *picture) header() string {
 	return s
 }
 
-// findOverlaps reads from the verdict which holds overlapped, and from the
-// holds when.
+// findOverlaps reads from the verdict which holds overlapped.
 func (p *picture) findOverlaps(results []checker.Result) {
-	byKey := map[acqKey]*hold{}
-	for _, hd := range p.holds {
-		byKey[hd.key] = hd
-	}
 	for _, r := range results {
 		if r.Name != "exclusion" || r.Verdict != checker.Violation {
 			continue
 		}
 		for _, v := range r.Violations {
-			var o overlap
-			for _, e := range eventsOf(p.h, v) {
-				hd := byKey[keyOf(e)]
-				if hd == nil || slices.Contains(o.holds, hd) {
-					continue
-				}
-				s := span{from: hd.from, to: hd.until}
-				if len(o.holds) > 0 {
-					s = span{from: max(s.from, o.from), to: min(s.to, o.to)}
-				}
-				o.span, o.holds = s, append(o.holds, hd)
+			holds := holdsIn(p.facts, v)
+			if len(holds) < 2 {
+				continue
 			}
-			if len(o.holds) > 1 && o.to >= o.from {
+			a, b := holds[0], holds[1]
+			o := overlap{holds: holds[:2], times: both(a.Belief, b.Belief), promised: both(a.Guaranteed, b.Guaranteed)}
+			if slices.ContainsFunc(o.times, func(i checker.Interval) bool { return p.shows(i.From, i.To) }) {
 				p.overlaps = append(p.overlaps, o)
 			}
 		}
@@ -176,10 +169,8 @@ func (p *picture) chooseClients() (chosen []string, left int) {
 		}
 	}
 	for _, o := range p.overlaps {
-		for _, hd := range o.holds {
-			if p.shows(o.from, o.to) {
-				offer(hd.key.client, 0)
-			}
+		for _, a := range o.holds {
+			offer(a.Client, 0)
 		}
 	}
 	all := make([]string, 0, len(rank))
@@ -223,46 +214,43 @@ func (p *picture) badge(client string) rune {
 
 // overlapLane marks when two clients hold at once.
 func (p *picture) overlapLane() []*lane {
-	l := &lane{label: "two hold", cells: blank(p.cols, ' '), alarm: true}
-	drawn := false
-	for _, o := range p.overlaps {
-		if !p.shows(o.from, o.to) {
-			continue
-		}
-		for c := p.col(o.from); c <= p.col(o.to); c++ {
-			l.cells[c], drawn = '^', true
-		}
-	}
-	if !drawn {
+	if len(p.overlaps) == 0 {
 		return nil
+	}
+	l := &lane{label: "two hold", cells: blank(p.cols, ' '), alarm: true}
+	for _, o := range p.overlaps {
+		for _, i := range o.times {
+			for c := p.col(i.From); p.shows(i.From, i.To-1) && c <= p.col(i.To-1); c++ {
+				l.cells[c] = '^'
+			}
+		}
 	}
 	return []*lane{l}
 }
 
-// leaseLane shows the lease that the story turns on: that of the earlier
-// holder of the first overlap, else the first in the frame.
+// leaseLane shows the lease that the story turns on: of the two in the first
+// overlap the one that ends first, else the first in the frame.
 func (p *picture) leaseLane() []*lane {
-	var hd *hold
-	for _, o := range p.overlaps {
-		if p.shows(o.from, o.to) {
-			hd = slices.MinFunc(o.holds, func(a, b *hold) int { return int(max(-1, min(1, a.from-b.from))) })
+	var its *checker.Acquisition
+	for _, a := range p.holds {
+		if p.shows(a.Done, a.Done) {
+			its = a
 			break
 		}
 	}
-	for _, h := range p.holds {
-		if hd == nil && p.shows(h.from, h.from) {
-			hd = h
-		}
+	if len(p.overlaps) > 0 {
+		its = slices.MinFunc(p.overlaps[0].holds, func(a, b *checker.Acquisition) int { return cmp.Compare(a.LeaseEnd, b.LeaseEnd) })
 	}
-	if hd == nil || p.h.Header.TTL <= 0 {
+	ttl := int64(p.h.Header.TTL)
+	if its == nil || ttl <= 0 || !p.shows(its.LeaseStart, its.LeaseEnd) {
 		return nil
 	}
-	l := &lane{label: hd.key.client + " lease", cells: blank(p.cols, ' ')}
-	end, words := hd.lease, "TTL "+sec(int64(p.h.Header.TTL))
-	if hd.renewed {
+	l := &lane{label: its.Client + " lease", cells: blank(p.cols, ' ')}
+	words := "TTL " + sec(ttl)
+	if its.LeaseEnd-its.LeaseStart > ttl+ttl/100 {
 		words = "lease, renewed"
 	}
-	p.band(l, hd.invoked, end, '-', words)
+	p.band(l, its.LeaseStart, its.LeaseEnd, '-', words)
 	return []*lane{l}
 }
 
@@ -280,7 +268,7 @@ func (p *picture) legend(clients, truth []*lane, width int) []string {
 			words = append(words, fmt.Sprintf("%c %s", s.mark, s.says))
 		}
 	}
-	if slices.ContainsFunc(p.overlaps, func(o overlap) bool { return p.shows(o.from, o.to) }) {
+	if len(p.overlaps) > 0 {
 		words = append(words, "^ two clients believe at once that they hold it")
 	}
 	owners := map[rune]bool{}

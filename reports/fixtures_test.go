@@ -32,7 +32,11 @@ func (s *script) op(t float64, client string, acq int, f string, typ history.Typ
 }
 
 func (s *script) node(t float64, node, cmd, client, owner string) {
-	s.at(t, history.Event{Server: &history.Server{Node: node, Client: client, Cmd: cmd, Key: "lock:demo", Owner: owner}})
+	pttl := int64(-2)
+	if owner != "" {
+		pttl = 10_000
+	}
+	s.at(t, history.Event{Server: &history.Server{Node: node, Client: client, Cmd: cmd, Key: "lock:demo", Owner: owner, PTTL: pttl}})
 }
 
 func (s *script) write(t float64, client string, acq int, seen, before int64) int {
@@ -81,33 +85,34 @@ func judged(r Run, checks ...checker.Result) Run {
 func kleppmann() (Run, *history.History) {
 	s := newScript("kleppmann-gc-pause", "basic")
 	s.op(1.0, "c1", 1, history.Acquire, history.Invoke)
-	s.op(1.2, "c2", 2, history.Acquire, history.Invoke)
 	s.node(1.1, "n1", "SET", "c1", "c1#1")
+	s.op(1.15, "c2", 2, history.Acquire, history.Invoke)
 	first := s.op(1.2, "c1", 1, history.Acquire, history.OK)
 	s.op(1.4, "c2", 2, history.Acquire, history.Fail)
 	s.read(2.0, "c1", 1, 1)
 	s.fault(2.1, 1, history.Start, "pause", "paused", "c1")
-	for t := 2.4; t < 11; t += 2 {
-		s.op(t, "c2", 2, history.Acquire, history.Invoke)
-		s.op(t+0.2, "c2", 2, history.Acquire, history.Fail)
+	for i := range 5 {
+		t := 2.4 + 2*float64(i)
+		s.op(t, "c2", 3+i, history.Acquire, history.Invoke)
+		s.op(t+0.2, "c2", 3+i, history.Acquire, history.Fail)
 	}
 	s.node(11.1, "n1", history.Expired, "", "")
-	s.op(12.0, "c2", 3, history.Acquire, history.Invoke)
+	s.op(12.0, "c2", 8, history.Acquire, history.Invoke)
 	s.node(12.1, "n1", "SET", "c2", "c2#1")
-	second := s.op(12.2, "c2", 3, history.Acquire, history.OK)
-	s.read(13.0, "c2", 3, 1)
-	s.write(15.0, "c2", 3, 1, 1)
+	second := s.op(12.2, "c2", 8, history.Acquire, history.OK)
+	s.read(13.0, "c2", 8, 1)
+	s.write(15.0, "c2", 8, 1, 1)
 	s.fault(17.1, 1, history.Stop, "pause", "", "c1")
 	lost := s.write(17.3, "c1", 1, 1, 2)
 	s.op(18.0, "c1", 1, history.Release, history.Invoke)
 	s.node(18.1, "n1", "EVALSHA", "c1", "c2#1")
 	s.op(18.2, "c1", 1, history.Release, history.Fail)
-	s.op(19.0, "c2", 3, history.Release, history.Invoke)
+	s.op(19.0, "c2", 8, history.Release, history.Invoke)
 	s.node(19.1, "n1", "EVALSHA", "c2", "")
-	s.op(19.2, "c2", 3, history.Release, history.OK)
+	s.op(19.2, "c2", 8, history.Release, history.OK)
 	run := baseRun(s.h, "A holder is paused past its TTL before it writes; a second client gets the lock; both write.")
 	run.Expected = map[string]string{"exclusion": "overrun", "updates": "violation"}
-	fault := "pause c1 (2.1s to 17.1s)"
+	fault := "pause of c1 (paused), 2.10s to 17.10s"
 	return judged(run,
 		pass("assumptions"),
 		checker.Result{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Overrun, Violations: []checker.Found{{
@@ -146,7 +151,7 @@ func clockJump() (Run, *history.History) {
 	run := baseRun(s.h, "The node's clock jumps forward while a client holds the lock.")
 	return judged(run, pass("assumptions"),
 		checker.Result{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Broken, Violations: []checker.Found{{
-			Kind: checker.Broken, Ops: []int{first, second}, Fault: "clock n1 20s forward",
+			Kind: checker.Broken, Ops: []int{first, second}, Fault: "clock of n1 (20s forward), 2.50s to 12.00s",
 			Summary: "c2 was granted the lock at 3.2s although the lease of c1 was guaranteed until 10.5s.",
 		}}},
 		pass("updates"), pass("liveness"), pass("coverage")), s.h

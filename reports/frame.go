@@ -35,7 +35,8 @@ func (s span) join(o span) span {
 
 // newFrame chooses what to draw: around the violations, or the first fault, or
 // the start, or all of a short run.
-func newFrame(h *history.History, results []checker.Result, holds []*hold, cols int) frame {
+func newFrame(facts *checker.Facts, results []checker.Result, cols int) frame {
+	h := facts.History
 	var end int64
 	for _, e := range h.Events {
 		end = max(end, e.T)
@@ -46,7 +47,7 @@ func newFrame(h *history.History, results []checker.Result, holds []*hold, cols 
 	}
 	f := frame{end: end, to: end, why: "the whole run"}
 	if end > wholeRun*ttl {
-		s, why := focus(h, results, holds, ttl, end)
+		s, why := focus(facts, results, ttl, end)
 		f.from, f.to, f.why = max(0, s.from-ttl/marginPer), min(end, s.to+ttl/marginPer), why
 		if f.from == 0 && f.to == end {
 			f.why = "the whole run"
@@ -57,8 +58,8 @@ func newFrame(h *history.History, results []checker.Result, holds []*hold, cols 
 }
 
 // focus is the interesting stretch and what it is.
-func focus(h *history.History, results []checker.Result, holds []*hold, ttl, end int64) (span, string) {
-	if spans := violationSpans(h, results, holds, ttl); len(spans) > 0 {
+func focus(facts *checker.Facts, results []checker.Result, ttl, end int64) (span, string) {
+	if spans := violationSpans(facts, results, ttl); len(spans) > 0 {
 		s, shown := spans[0], 0
 		for _, o := range spans {
 			if j := s.join(o); j.to-j.from <= widest*ttl {
@@ -71,10 +72,8 @@ func focus(h *history.History, results []checker.Result, holds []*hold, ttl, end
 		}
 		return s, "around the violation" + plural(len(spans))
 	}
-	for _, e := range h.Events {
-		if e.Nemesis != nil && e.Nemesis.Phase == history.Start {
-			return span{from: max(0, e.T-ttl), to: min(end, e.T+(widest-1)*ttl)}, "around the first fault"
-		}
+	for _, ft := range facts.Faults {
+		return span{from: max(0, ft.Start-ttl), to: min(end, ft.Start+(widest-1)*ttl)}, "around the first fault"
 	}
 	return span{to: min(end, widest*ttl)}, "the start of the run"
 }
@@ -82,31 +81,23 @@ func focus(h *history.History, results []checker.Result, holds []*hold, ttl, end
 // violationSpans gives a span for each violation, gravest check first. It
 // takes in the holds that are concerned, but of a hold that was renewed for
 // hours no more than the last TTLs.
-func violationSpans(h *history.History, results []checker.Result, holds []*hold, ttl int64) []span {
-	byKey := map[acqKey]*hold{}
-	for _, hd := range holds {
-		byKey[hd.key] = hd
-	}
+func violationSpans(facts *checker.Facts, results []checker.Result, ttl int64) []span {
 	var spans []span
 	for _, r := range violated(results) {
 		for _, v := range r.Violations {
-			events := eventsOf(h, v)
+			events := eventsOf(facts.History, v)
 			if len(events) == 0 {
 				continue
 			}
-			s := span{from: events[0].T, to: events[0].T}
+			core := span{from: events[0].T, to: events[0].T}
 			for _, e := range events {
-				s = s.join(span{from: e.T, to: e.T})
+				core = core.join(span{from: e.T, to: e.T})
 			}
-			if s.to-s.from > widest*ttl {
-				s.from = s.to - widest*ttl
-			}
-			core := s
-			for _, e := range events {
-				if hd := byKey[keyOf(e)]; hd != nil {
-					s.from = max(min(s.from, hd.invoked), core.from-lookBack*ttl)
-					s.to = min(max(s.to, hd.until), core.to+lookBack*ttl)
-				}
+			core.from = max(core.from, core.to-widest*ttl)
+			s := core
+			for _, a := range holdsIn(facts, v) {
+				s.from = max(min(s.from, a.Invoked), core.from-lookBack*ttl)
+				s.to = min(max(s.to, a.BeliefEnd), core.to+lookBack*ttl)
 			}
 			spans = append(spans, s)
 		}
@@ -124,17 +115,6 @@ func eventsOf(h *history.History, v checker.Found) []history.Event {
 		}
 	}
 	return events
-}
-
-// keyOf is the acquisition that an event belongs to.
-func keyOf(e history.Event) acqKey {
-	switch {
-	case e.Op != nil:
-		return acqKey{client: e.Op.Client, acq: e.Op.Acq}
-	case e.Resource != nil:
-		return acqKey{client: e.Resource.Client, acq: e.Resource.Acq}
-	}
-	return acqKey{}
 }
 
 // tickEvery is the number of columns between two labels of the axis.
@@ -202,7 +182,7 @@ func sec(ns int64) string {
 		digits = 6
 	}
 	scale := math.Pow(10, float64(digits))
-	return strconv.FormatFloat(math.Round(seconds(ns)*scale)/scale, 'f', -1, 64) + "s"
+	return strconv.FormatFloat(math.Round(float64(ns)/1e9*scale)/scale, 'f', -1, 64) + "s"
 }
 
 func plural(n int) string {

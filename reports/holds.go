@@ -1,92 +1,77 @@
 package reports
 
 import (
-	"time"
-
+	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/history"
 )
 
-// acqKey names one acquisition. Numbers may repeat between clients that are
-// separate operating system processes, so the client is part of the name.
-type acqKey struct {
-	client string
-	acq    int
-}
-
-// hold is one acquisition as its holder saw it, in nanoseconds since the start.
-type hold struct {
-	key acqKey
-	// invoked is when the acquire was called; from is when it returned.
-	invoked, from int64
-	// lease is where the guaranteed lease would end if nothing ended it early.
-	lease int64
-	// good is where the guaranteed lease ends, until where the belief ends.
-	good, until int64
-	// renewed says that an extend was confirmed.
-	renewed bool
-	open    bool
-}
-
-// holdsOf reads the acquisitions out of a history, in the order of their
-// grants. It draws pictures and judges nothing: whether two holds may overlap
-// is for package checker to say.
-func holdsOf(h *history.History) []*hold {
-	lease := int64(float64(h.Header.TTL) * (1 - h.Header.Drift))
-	var holds []*hold
-	live := map[acqKey]*hold{}
-	invoked := map[acqKey]int64{}
-	end := int64(0)
-	for _, e := range h.Events {
-		end = max(end, e.T)
-		if e.Op == nil {
-			continue
+// holdsOf gives the acquisitions that were granted, in the order of their
+// invokes. What their holders believed, and what was guaranteed to them, is
+// worked out by package checker, so that a picture and a verdict cannot differ.
+func holdsOf(facts *checker.Facts) []*checker.Acquisition {
+	var held []*checker.Acquisition
+	for _, a := range facts.Acquisitions {
+		if a.Held() {
+			held = append(held, a)
 		}
-		op, key := e.Op, acqKey{client: e.Op.Client, acq: e.Op.Acq}
-		switch {
-		case op.Type == history.Invoke && (op.F == history.Acquire || op.F == history.Extend):
-			invoked[key] = e.T
-		case op.Type == history.OK && op.F == history.Acquire:
-			start, known := invoked[key]
-			if !known {
-				start = e.T
+	}
+	return held
+}
+
+// holdsIn gives the granted acquisitions that a violation names, each once.
+func holdsIn(facts *checker.Facts, v checker.Found) []*checker.Acquisition {
+	var held []*checker.Acquisition
+	seen := map[int]bool{}
+	for _, e := range eventsOf(facts.History, v) {
+		acq := acqOf(e)
+		if a := facts.ByAcq[acq]; a != nil && a.Held() && !seen[acq] {
+			seen[acq] = true
+			held = append(held, a)
+		}
+	}
+	return held
+}
+
+// acqOf is the number of the acquisition that an event belongs to, or 0.
+func acqOf(e history.Event) int {
+	switch {
+	case e.Op != nil:
+		return e.Op.Acq
+	case e.Resource != nil:
+		return e.Resource.Acq
+	}
+	return 0
+}
+
+// both gives the stretches that two lists of intervals share.
+func both(as, bs []checker.Interval) []checker.Interval {
+	var out []checker.Interval
+	for _, a := range as {
+		for _, b := range bs {
+			if a.Overlaps(b) {
+				out = append(out, checker.Interval{From: max(a.From, b.From), To: min(a.To, b.To)})
 			}
-			hd := &hold{key: key, invoked: start, from: e.T, lease: start + lease, open: true}
-			live[key] = hd
-			holds = append(holds, hd)
-		case op.Type == history.OK && op.F == history.Extend:
-			if hd := live[key]; hd != nil && hd.open {
-				hd.lease, hd.renewed = invoked[key]+lease, true
+		}
+	}
+	return out
+}
+
+// without gives what is left of intervals when others, in ascending order and
+// disjoint, are taken away.
+func without(as, bs []checker.Interval) []checker.Interval {
+	var out []checker.Interval
+	for _, a := range as {
+		for _, b := range bs {
+			if b.From > a.From && b.From < a.To {
+				out = append(out, checker.Interval{From: a.From, To: b.From})
 			}
-		default:
-			closeHolds(live, key, op, e.T)
+			if b.To > a.From {
+				a.From = max(a.From, min(b.To, a.To))
+			}
+		}
+		if a.To > a.From {
+			out = append(out, a)
 		}
 	}
-	for _, hd := range holds {
-		if hd.open {
-			hd.until = end
-		}
-		hd.good = min(hd.lease, hd.until)
-	}
-	return holds
-}
-
-// closeHolds ends beliefs: a crash ends all that the client has, the others
-// end the acquisition that they name.
-func closeHolds(live map[acqKey]*hold, key acqKey, op *history.Op, t int64) {
-	ends := op.F == history.Release && op.Type == history.Invoke ||
-		op.Type == history.Note && (op.F == history.Lost || op.F == history.Abandon)
-	crash := op.Type == history.Note && op.F == history.Crash
-	if !ends && !crash {
-		return
-	}
-	for k, hd := range live {
-		if (ends && k == key) || (crash && k.client == key.client) {
-			hd.until, hd.open = t, false
-			delete(live, k)
-		}
-	}
-}
-
-func seconds(ns int64) float64 {
-	return time.Duration(ns).Seconds()
+	return out
 }

@@ -3,6 +3,7 @@ package reports
 import (
 	"slices"
 
+	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/history"
 )
 
@@ -60,6 +61,22 @@ func (l *lane) paint(f *frame, from, to int64, mark rune) {
 	}
 }
 
+// stretches draws half-open intervals.
+func (l *lane) stretches(f *frame, is []checker.Interval, mark rune) {
+	for _, i := range is {
+		l.paint(f, i.From, i.To-1, mark)
+	}
+}
+
+// outlived gives when a holder believed beyond its guaranteed lease. Less than
+// a hundredth of a TTL is left out: the checker rounds guarantees down to the
+// granularity of the servers, and a whole column would make much of it.
+func (p *picture) outlived(a *checker.Acquisition) []checker.Interval {
+	return slices.DeleteFunc(without(a.Belief, a.Guaranteed), func(i checker.Interval) bool {
+		return i.To-i.From < int64(p.h.Header.TTL)/100
+	})
+}
+
 // point draws an instant. A read and the write that follows at once would
 // share a column; the later one then moves over by one, since the order is
 // the story and one column is within the precision of the picture.
@@ -86,24 +103,20 @@ func (p *picture) clientLanes(clients []string) []*lane {
 		out = append(out, l)
 	}
 	p.paintWaits(lanes)
-	for _, hd := range p.holds {
-		if l := lanes[hd.key.client]; l != nil {
-			l.paint(&p.frame, hd.from, min(hd.until, max(hd.good, hd.from)), '=')
-			if hd.until > hd.good {
-				l.paint(&p.frame, max(hd.good, hd.from), hd.until, '#')
-			}
+	for _, a := range p.holds {
+		l := lanes[a.Client]
+		if l == nil {
+			continue
 		}
+		l.stretches(&p.frame, a.Belief, '=')
+		l.stretches(&p.frame, p.outlived(a), '#')
 	}
 	// Where only one of two overlapping holders has a good lease, the lanes
 	// already say whose fault it is. Two good leases are the service's fault.
 	for _, o := range p.overlaps {
-		to := o.to
-		for _, hd := range o.holds {
-			to = min(to, hd.good)
-		}
-		for _, hd := range o.holds {
-			if l := lanes[hd.key.client]; l != nil && o.from < to {
-				l.paint(&p.frame, o.from, to, '!')
+		for _, a := range o.holds {
+			if l := lanes[a.Client]; l != nil {
+				l.stretches(&p.frame, o.promised, '!')
 			}
 		}
 	}
@@ -148,18 +161,19 @@ func (p *picture) paintWaits(lanes map[string]*lane) {
 // so the mark itself says whether its lease is over.
 func (p *picture) paintPauses(lanes map[string]*lane) {
 	for _, ft := range p.faults {
-		if ft.kind != "pause" {
+		if ft.Fault != "pause" {
 			continue
 		}
-		for _, on := range ft.on {
+		paused := []checker.Interval{{From: ft.Start, To: ft.Stop}}
+		for _, on := range ft.On {
 			l := lanes[on]
 			if l == nil {
 				continue
 			}
-			l.paint(&p.frame, ft.from, ft.to, 'p')
-			for _, hd := range p.holds {
-				if hd.key.client == on && hd.until > hd.good {
-					l.paint(&p.frame, max(ft.from, hd.good), min(ft.to, hd.until), 'P')
+			l.stretches(&p.frame, paused, 'p')
+			for _, a := range p.holds {
+				if a.Client == on {
+					l.stretches(&p.frame, both(paused, p.outlived(a)), 'P')
 				}
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/checker"
 )
 
 // Limits of a picture that still fits a screen.
@@ -16,44 +16,14 @@ const (
 	mostFaults  = 6
 )
 
-// fault is one fault from its start to its end.
-type fault struct {
-	kind, what string
-	on         []string
-	from, to   int64
-	healed     bool
-}
-
-func faultsOf(h *history.History, end int64) []*fault {
-	var out []*fault
-	open := map[int]*fault{}
-	for _, e := range h.Events {
-		if e.Nemesis == nil {
-			continue
-		}
-		n := e.Nemesis
-		if n.Phase == history.Stop {
-			if ft := open[n.ID]; ft != nil {
-				ft.to, ft.healed = e.T, true
-				delete(open, n.ID)
-			}
-			continue
-		}
-		ft := &fault{kind: n.Fault, what: n.What, on: n.On, from: e.T, to: end}
-		open[n.ID] = ft
-		out = append(out, ft)
+// says puts a fault in words, without repeating its kind: "c1, 15s".
+func says(ft checker.Fault) string {
+	parts := []string{strings.Join(ft.On, " ")}
+	if ft.What != "" && !strings.HasPrefix(ft.What, ft.Fault) {
+		parts = append(parts, ft.What)
 	}
-	return out
-}
-
-// says puts the fault in words, without repeating its kind: "c1, 15s".
-func (ft *fault) says() string {
-	parts := []string{strings.Join(ft.on, " ")}
-	if ft.what != "" && !strings.HasPrefix(ft.what, ft.kind) {
-		parts = append(parts, ft.what)
-	}
-	if ft.healed {
-		parts = append(parts, sec(ft.to-ft.from))
+	if ft.StopIndex >= 0 {
+		parts = append(parts, sec(ft.Stop-ft.Start))
 	}
 	return printable(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", "))
 }
@@ -63,21 +33,21 @@ func (ft *fault) says() string {
 func (p *picture) faultLanes() (lanes []*lane, left int) {
 	byName := map[string]*lane{}
 	for _, ft := range p.faults {
-		if !p.shows(ft.from, ft.to) {
+		if !p.shows(ft.Start, ft.Stop) {
 			continue
 		}
-		name := ft.kind + "\x00" + strings.Join(ft.on, ",")
+		name := ft.Fault + "\x00" + strings.Join(ft.On, ",")
 		l := byName[name]
 		if l == nil {
 			if len(lanes) == mostFaults {
 				left++
 				continue
 			}
-			l = &lane{label: ft.kind, cells: blank(p.cols, ' ')}
+			l = &lane{label: ft.Fault, cells: blank(p.cols, ' ')}
 			byName[name] = l
 			lanes = append(lanes, l)
 		}
-		p.band(l, ft.from, ft.to, '~', ft.says())
+		p.band(l, ft.Start, ft.Stop, '~', says(ft))
 	}
 	return lanes, left
 }
