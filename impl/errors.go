@@ -133,11 +133,24 @@ func Classify(err error) Class {
 	return Class{Code: CodeUnclassified, Definite: false}
 }
 
-// FromRedis types an error that go-redis returned. Error replies are definite:
-// the server said no. Everything else (time-outs, cut connections, refused
-// dials, a cancelled context) is an unknown outcome, since go-redis retries by
-// itself: a refused dial may be its second try after a first request that was
-// applied and whose reply was lost. A nil error stays nil.
+// FromRedis types an error that go-redis returned. An error reply is definite,
+// since the server said no, with one exception: a reply that go-redis retries
+// on by itself (LOADING, READONLY, ...) ends a series of up to four requests,
+// and an earlier one may have been applied:
+//
+//	t=0    SET NX is applied, the node dies before it replies
+//	t=10ms go-redis dials again: the node is back and answers LOADING
+//	t=1s   the last retry is answered LOADING too: the caller sees an error
+//	       reply, and the key is there
+//
+// The same can precede any other error reply, but only when a cut connection
+// and that error fall into one call. A lock that must be exact turns the
+// retries off and counts for itself, as impl/reference does.
+//
+// Everything else (time-outs, cut connections, refused dials, a cancelled
+// context) is an unknown outcome for the same reason: a refused dial may be
+// the second try after a first request whose reply was lost. A nil error stays
+// nil.
 func FromRedis(op, node, key string, err error) error {
 	if err == nil {
 		return nil
@@ -146,13 +159,23 @@ func FromRedis(op, node, key string, err error) error {
 		return ErrUnknownOutcome.With(op, node, key, err)
 	}
 	var reply redis.Error
-	if errors.As(err, &reply) && !errors.Is(err, redis.Nil) {
-		switch msg := reply.Error(); {
-		case strings.HasPrefix(msg, "OOM"):
-			return ErrOOM.With(op, node, key, err)
-		default:
-			return ErrScript.With(op, node, key, err)
+	if !errors.As(err, &reply) || errors.Is(err, redis.Nil) {
+		return ErrUnknownOutcome.With(op, node, key, err)
+	}
+	msg := strings.TrimPrefix(reply.Error(), "ERR ")
+	for _, prefix := range retriedReplies {
+		if strings.HasPrefix(msg, prefix) {
+			return ErrUnknownOutcome.With(op, node, key, err)
 		}
 	}
-	return ErrUnknownOutcome.With(op, node, key, err)
+	if strings.HasPrefix(msg, "OOM") {
+		return ErrOOM.With(op, node, key, err)
+	}
+	return ErrScript.With(op, node, key, err)
+}
+
+// retriedReplies are the error replies after which go-redis v9 sends the
+// command again. Source: shouldRetry in its error.go.
+var retriedReplies = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "max number of clients",
 }

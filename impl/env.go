@@ -1,0 +1,38 @@
+package impl
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Check says what a lock cannot be built without. Every lock calls it first,
+// so that a wrong environment fails at once and with a reason, never as a lock
+// that behaves oddly: a TTL below one millisecond would reach Redis as
+// "PX 0", which some commands refuse and others take as "delete now".
+func (e Env) Check() error {
+	if len(e.Nodes) == 0 {
+		return fmt.Errorf("lock %q of client %q: no nodes to keep it on", e.Name, e.Client)
+	}
+	for i, node := range e.Nodes {
+		if node.Options == nil {
+			return fmt.Errorf("lock %q of client %q: node %d (%q) has no Options", e.Name, e.Client, i, node.Name)
+		}
+	}
+	if e.TTL < time.Millisecond {
+		return fmt.Errorf("lock %q of client %q: the TTL is %v, the least that Redis can keep is 1ms",
+			e.Name, e.Client, e.TTL)
+	}
+	return nil
+}
+
+// NewIdentifier returns 128 random bits in hex, from crypto/rand. It is the
+// value by which a lock recognises its own key, so it must not repeat between
+// clients, and must not be a process id, a host name or a counter: two
+// containers easily share all three.
+func NewIdentifier() string {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // documented never to fail: the runtime ends the process first
+	return hex.EncodeToString(bits[:])
+}

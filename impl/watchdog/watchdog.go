@@ -1,0 +1,169 @@
+// Package watchdog is the lock that renews itself: SET NX PX, polled until it
+// succeeds, then a background renewal every third of the TTL until release.
+//
+// It is a port of a design that people copy, weaknesses included. It is not a
+// recommendation; impl/reference is what it should have been.
+//
+// Weaknesses, and the scenario that shows each:
+//
+//   - The renewal gives up for good at the first error, though the lease has
+//     time for more tries (renewal-blip, node-stall).
+//   - Nobody tells the holder that the renewal has ended or that the lease is
+//     gone: it works on beside the next holder (renewal-blip,
+//     partition-holder, kleppmann-gc-pause).
+//   - A pause stops the renewal with everything else; on resume the late write
+//     goes out (kleppmann-gc-pause, delayed-write).
+//   - Acquire does not measure its own duration, as basic does not
+//     (pause-during-acquire).
+//   - One node's memory and clock decide (crash-restart-amnesia,
+//     failover-before-replication, kleppmann-clock-jump).
+//   - Its author calls it re-entrant; its code is not. A second acquire by the
+//     holder waits for itself until the wait limit (calm, with a nested
+//     acquire).
+//   - A renewed lease of a holder that is stuck never ends: the lock is
+//     renewed for as long as the process lives (slow-work shows the good side
+//     of the same thing).
+package watchdog
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-io/holdfast/impl"
+	"github.com/holdfast-io/holdfast/impl/internal/renewer"
+	"github.com/holdfast-io/holdfast/impl/internal/wait"
+)
+
+const (
+	pollEvery = 100 * time.Millisecond
+	waitLimit = 30 * time.Second
+	joinLimit = 2 * time.Second
+)
+
+//go:embed delete_if_mine.lua
+var deleteIfMineSource string
+
+//go:embed extend_if_mine.lua
+var extendIfMineSource string
+
+var (
+	deleteIfMine = redis.NewScript(deleteIfMineSource)
+	extendIfMine = redis.NewScript(extendIfMineSource)
+)
+
+// Mistakes are classic mistakes that can be switched on, one at a time, to see
+// that the harness catches them. They exist for the harness's own tests
+// (impl/mutants) and for nothing else. The zero value makes none.
+type Mistakes struct {
+	// IntervalIsTTL renews every TTL instead of every third of it, when the
+	// key has just expired.
+	IntervalIsTTL bool
+	// NeverStops releases without stopping the renewer. It ends only when a
+	// renewal is refused; since the identifier is the object's, it finds the
+	// next acquisition of the same object and renews that one too.
+	NeverStops bool
+}
+
+// Lock is one client's lock object.
+type Lock struct {
+	client   *redis.Client
+	node     string
+	key      string
+	id       string
+	ttl      time.Duration
+	interval time.Duration
+	renewers renewer.Owner
+	wrong    Mistakes
+}
+
+// New builds the lock on the environment's first node. It fails only for an
+// environment that [impl.Env.Check] refuses.
+func New(env impl.Env) (impl.Lock, error) { return NewWith(env, Mistakes{}) }
+
+// NewWith is [New] with mistakes, for the harness's own tests.
+func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
+	if err := env.Check(); err != nil {
+		return nil, err
+	}
+	l := &Lock{
+		client:   redis.NewClient(env.Nodes[0].Options()),
+		node:     env.Nodes[0].Name,
+		key:      "watchdog_lock:" + env.Name,
+		id:       impl.NewIdentifier(),
+		ttl:      env.TTL,
+		interval: env.TTL / 3,
+		wrong:    wrong,
+	}
+	if wrong.IntervalIsTTL {
+		l.interval = env.TTL
+	}
+	return l, nil
+}
+
+// Acquire polls every 100 ms and waits for 30 s at most, or until ctx ends.
+// Errors: [impl.ErrNotObtained] when the wait limit passes; otherwise what
+// [impl.FromRedis] makes of the first failure, an ended ctx included.
+func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
+	for start := time.Now(); ; {
+		err := l.client.Do(ctx, "SET", l.key, l.id, "NX", "PX", l.ttl.Milliseconds()).Err()
+		if err == nil {
+			return &lease{lock: l, renewer: l.renewers.Start(l.interval, l.renew)}, nil
+		}
+		if !errors.Is(err, redis.Nil) {
+			return nil, impl.FromRedis("acquire", l.node, l.key, err)
+		}
+		if time.Since(start)+pollEvery > waitLimit {
+			return nil, impl.ErrNotObtained.With("acquire", l.node, l.key, nil)
+		}
+		if err := wait.For(ctx, pollEvery); err != nil {
+			return nil, impl.FromRedis("acquire", l.node, l.key, err)
+		}
+	}
+}
+
+func (l *Lock) renew(ctx context.Context) error {
+	extended, err := extendIfMine.Run(ctx, l.client, []string{l.key}, l.id, l.ttl.Milliseconds()).Int64()
+	if err == nil && extended == 1 {
+		return nil
+	}
+	failed := impl.Error{Code: impl.CodeRenewalFailed, Detail: "the lease was not lengthened"}
+	return failed.With("renew", l.node, l.key, err)
+}
+
+// Close stops the renewals of leases that were not released, closes the
+// client's connections and waits for the renewals to end.
+func (l *Lock) Close() error {
+	l.renewers.Cancel()
+	err := l.client.Close()
+	l.renewers.Wait()
+	return err
+}
+
+type lease struct {
+	lock    *Lock
+	renewer *renewer.Renewer
+}
+
+// Release stops the renewal, waits for it (2 s at most) and deletes the key if
+// it carries this object's identifier. Errors: [impl.ErrNotHeld] when it does
+// not, otherwise what [impl.FromRedis] makes of it.
+func (s *lease) Release(ctx context.Context) error {
+	l := s.lock
+	if !l.wrong.NeverStops {
+		// A renewal that hangs longer than the limit can do no harm to the
+		// next holder: its script asks whose key it is.
+		s.renewer.Stop(joinLimit)
+	}
+	deleted, err := deleteIfMine.Run(ctx, l.client, []string{l.key}, l.id).Int64()
+	if err != nil {
+		return impl.FromRedis("release", l.node, l.key, err)
+	}
+	if deleted == 0 {
+		return impl.ErrNotHeld.With("release", l.node, l.key, nil)
+	}
+	return nil
+}
