@@ -15,7 +15,7 @@ import (
 // overlap is one exclusion violation.
 type overlap struct {
 	holds []*checker.Acquisition
-	// times when they believed at once, and promised when both had a
+	// times when they believed at once; promised is when moreover both had a
 	// guaranteed lease.
 	times, promised []checker.Interval
 }
@@ -139,7 +139,8 @@ func (p *picture) findOverlaps(results []checker.Result) {
 				continue
 			}
 			a, b := holds[0], holds[1]
-			o := overlap{holds: holds[:2], times: both(a.Belief, b.Belief), promised: both(a.Guaranteed, b.Guaranteed)}
+			o := overlap{holds: holds[:2], times: both(a.Belief, b.Belief)}
+			o.promised = both(o.times, both(a.Guaranteed, b.Guaranteed))
 			if slices.ContainsFunc(o.times, func(i checker.Interval) bool { return p.shows(i.From, i.To) }) {
 				p.overlaps = append(p.overlaps, o)
 			}

@@ -117,12 +117,12 @@ func kleppmann() (Run, *history.History) {
 		pass("assumptions"),
 		checker.Result{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Overrun, Violations: []checker.Found{{
 			Kind: checker.Overrun, Ops: []int{first, second}, Fault: fault,
-			Summary: "c2 was granted the lock at 12.2s while c1 still believed it held it: c1's lease had ended at 11.0s and c1 went on until 18.0s.",
+			Summary: "c2 was granted the lock at 12.20s while c1 still believed it held it (granted at 1.20s, its lease ended at 11.10s): c1 outlived its lease by 6.90s (0.69 TTL).",
 		}}},
 		checker.Result{Name: "updates", Verdict: checker.Violation, Applies: true, Kind: "lost-update", Violations: []checker.Found{{
 			Kind: "lost-update", Ops: []int{lost}, Fault: fault,
-			Summary: "c1 wrote at 17.3s over version 2, but had read version 1: the write of c2 is lost.",
-		}}, Figures: map[string]float64{"acknowledged": 2, "lost": 1}},
+			Summary: "c1 wrote version 3 at 17.30s over version 2, but it had read version 1: the update by c2 at 15.00s was lost.",
+		}}, Figures: map[string]float64{"writes": 2, "lost": 1, "lost_percent": 50}},
 		checker.Result{Name: "fencing", Verdict: checker.Unknown, Reason: "the lock has no fences: it cannot be fenced"},
 		pass("linearizability"), pass("liveness"), pass("coverage"),
 	), s.h
@@ -152,7 +152,7 @@ func clockJump() (Run, *history.History) {
 	return judged(run, pass("assumptions"),
 		checker.Result{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Broken, Violations: []checker.Found{{
 			Kind: checker.Broken, Ops: []int{first, second}, Fault: "clock of n1 (20s forward), 2.50s to 12.00s",
-			Summary: "c2 was granted the lock at 3.2s although the lease of c1 was guaranteed until 10.5s.",
+			Summary: "c2 was granted the lock at 3.20s while c1 still believed it held it (granted at 0.70s), although c1's lease was guaranteed until 8.00s: the lock service broke its promise.",
 		}}},
 		pass("updates"), pass("liveness"), pass("coverage")), s.h
 }

@@ -79,7 +79,7 @@ func markdownRun(r Run, h *history.History) []string {
 	for _, c := range bad {
 		for i, v := range c.Violations {
 			if i == mostViolations {
-				lines = append(lines, fmt.Sprintf("- **%s**: and %d more", md(c.Name), len(c.Violations)-i))
+				lines = append(lines, fmt.Sprintf("- **%s**: and %d more", md(c.Name), found(c)-i))
 				break
 			}
 			lines = append(lines, fmt.Sprintf("- **%s**: %s", md(c.Name), md(sentence(v))))

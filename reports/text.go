@@ -142,7 +142,11 @@ func (p *page) verdict(r Run) {
 	standing := Stand(r).String()
 	whole := line + "   " + what + "   " + standing
 	if len([]rune(whole)) > p.width {
-		p.add(wrap(line, p.width, "  ")...)
+		if len([]rune(line)) > p.width {
+			p.add(wrap(line, p.width, "  ")...)
+		} else {
+			p.add(p.emphasize(line, word, colour, ""))
+		}
 		whole = "  " + what + "   " + standing
 		p.add(p.emphasize(whole, "", colour, standing))
 	} else {
@@ -160,7 +164,7 @@ func (p *page) emphasize(line, word, colour, standing string) string {
 	}
 	line = strings.TrimSuffix(line, standing)
 	line = p.paint(bold+";"+colour, word) + strings.TrimPrefix(line, word)
-	if standing == AsExpected.String() {
+	if standing == AsExpected.String() || standing == "" {
 		return line + p.paint(green, standing)
 	}
 	return line + p.paint(bold+";"+red, standing)
@@ -195,7 +199,7 @@ func (p *page) story(r Run) {
 	for _, c := range bad {
 		for i, v := range c.Violations {
 			if i == mostViolations {
-				p.add(fmt.Sprintf("  %s  and %d more", strings.Repeat(" ", checkWidth(bad)), len(c.Violations)-i))
+				p.add(fmt.Sprintf("  %s  and %d more", strings.Repeat(" ", checkWidth(bad)), found(c)-i))
 				break
 			}
 			name := c.Name
@@ -210,6 +214,18 @@ func (p *page) story(r Run) {
 			p.say(line.head, line.text)
 		}
 	}
+}
+
+// found is how many violations a check found. It lists only the first of very
+// many; its figures count all.
+func found(c checker.Result) int {
+	n := len(c.Violations)
+	for _, name := range []string{"overlaps", "lost"} {
+		if v, ok := c.Figures[name]; ok {
+			n = max(n, int(v))
+		}
+	}
+	return n
 }
 
 func checkWidth(rs []checker.Result) int {
@@ -245,6 +261,9 @@ func blame(bad []checker.Result) string {
 		if len(r.Violations) == 0 {
 			count[r.Kind]++
 		}
+		for kind := range count {
+			count[kind] = max(count[kind], int(r.Figures[kind]))
+		}
 	}
 	holder := "the HOLDER outlived its lease (overrun): the lock had run out as promised, but its holder still acted as the owner"
 	service := "the LOCK SERVICE broke its promise (broken): it gave the lock away while a lease was still guaranteed"
@@ -278,26 +297,13 @@ func damage(r Run) string {
 		if c.Verdict != checker.Violation {
 			return ""
 		}
-		lost, known := figure(c, "lost", "lost_writes")
-		if !known {
-			lost = float64(len(c.Violations))
+		lost, all := found(c), c.Figures["writes"]
+		if all <= 0 {
+			return fmt.Sprintf("%d acknowledged write%s lost.", lost, plural(lost))
 		}
-		all, known := figure(c, "acknowledged", "acked", "acknowledged_writes")
-		if !known || all <= 0 {
-			return fmt.Sprintf("%.0f acknowledged write%s lost.", lost, plural(int(lost)))
-		}
-		return fmt.Sprintf("%.0f of %.0f acknowledged writes lost, %s %%.", lost, all, trim(100*lost/all))
+		return fmt.Sprintf("%d of %.0f acknowledged writes lost, %s %%.", lost, all, trim(100*float64(lost)/all))
 	}
 	return ""
-}
-
-func figure(c checker.Result, names ...string) (float64, bool) {
-	for _, n := range names {
-		if v, ok := c.Figures[n]; ok {
-			return v, true
-		}
-	}
-	return 0, false
 }
 
 // trim writes a number with one decimal, and none where that would be zero.
@@ -346,7 +352,7 @@ func answer(c checker.Result) string {
 	case !c.Applies:
 		return "n/a"
 	case c.Verdict == checker.Violation:
-		if n := len(c.Violations); n > 1 {
+		if n := found(c); n > 1 {
 			return printable(fmt.Sprintf("VIOLATION %s (%d)", kindOf(c), n))
 		}
 		return printable("VIOLATION " + kindOf(c))
