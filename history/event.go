@@ -160,6 +160,8 @@ type Nemesis struct {
 const (
 	Start = "start"
 	Stop  = "stop"
+	// Never stands once for a fault whose trigger did not fire.
+	Never = "never"
 )
 
 // Server is one command that a node executed on a lock's key, or an expiry.

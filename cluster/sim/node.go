@@ -1,0 +1,320 @@
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+// node is a simulated Redis: miniredis for the commands, and around it what
+// Redis has and miniredis lacks. A command runs where its bytes arrive, with
+// no goroutine in between.
+//
+// Expiry is ours: Redis keeps the absolute time, in milliseconds of its wall
+// clock, at which a key ends, so a clock that jumps back prolongs keys.
+// miniredis keeps what is left. Before a command the node tells miniredis what
+// is left of the keys that the command names, and after it reads back what has
+// changed.
+type node struct {
+	name  string
+	world *World
+
+	mu        sync.Mutex
+	m         *miniredis.Miniredis
+	srv       *server.Server
+	db        *miniredis.RedisDB
+	clock     clock
+	deadlines map[string]int64 // key -> wall clock in ms
+	scripts   map[string]string
+	timer     *time.Timer // fires when the next deadline has passed
+	// frozen is the wall clock of the script that runs: time stands still in
+	// a script.
+	frozen time.Time
+
+	down     bool
+	stalled  bool
+	backlog  []func() // what arrived during a stall
+	errReply string   // answer to every command on a key
+	replica  bool
+	disk     *disk // nil unless restarts as of the last fsync are wanted
+
+	trace   []history.Server // of the command that runs, in order
+	written []string         // keys that the command wrote, for replication
+}
+
+func newNode(w *World, name string, index int) *node {
+	n := &node{
+		name: name, world: w,
+		// Healthy clocks differ by a microsecond, which also keeps expiries
+		// on different nodes from falling on one instant.
+		clock: newClock(w.start, time.Duration(index)*time.Microsecond),
+	}
+	n.wipe()
+	return n
+}
+
+// wipe makes the node new and empty.
+func (n *node) wipe() {
+	if n.m != nil {
+		n.m.Close()
+	}
+	n.m = miniredis.NewMiniRedis()
+	conn, err := n.m.Dial() // starts it without a listener
+	if err != nil {
+		panic(err) // an in-memory pipe cannot fail
+	}
+	_ = conn.Close()
+	n.srv = n.m.Server()
+	n.db = n.m.DB(0)
+	n.deadlines = map[string]int64{}
+	n.scripts = map[string]string{}
+}
+
+// wall is the node's clock, standing still inside a script.
+func (n *node) wall() time.Time {
+	if !n.frozen.IsZero() {
+		return n.frozen
+	}
+	return n.clock.now(time.Now())
+}
+
+// nodeSession is one connection as the node sees it.
+type nodeSession struct {
+	node   *node
+	client string
+	in     []byte
+	out    bytes.Buffer
+	peer   *server.Peer
+}
+
+func (n *node) newSession(client string) *nodeSession {
+	s := &nodeSession{node: n, client: client}
+	s.peer = server.NewPeer(bufio.NewWriter(&s.out))
+	return s
+}
+
+// feed executes the requests that are complete and returns their replies. It
+// says whether the connection must end, and what the server trace saw.
+func (s *nodeSession) feed(chunk []byte) (reply []byte, end bool, trace []history.Server) {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.in = append(s.in, chunk...)
+	for !end {
+		args, rest, err := parseCommand(s.in)
+		if err != nil {
+			s.peer.WriteError(err.Error())
+			s.peer.Flush()
+			end = true
+			break
+		}
+		if args == nil {
+			break
+		}
+		s.in = rest
+		if len(args) == 0 {
+			continue
+		}
+		before := s.out.Len()
+		events := n.serve(s.client, s.peer, args)
+		s.peer.Flush()
+		end = s.peer.Closed()
+		for _, ev := range events {
+			if ev.Client != "" {
+				ev.Reply = shortReply(s.out.Bytes()[before:])
+			}
+			trace = append(trace, ev)
+		}
+		if n.world.losesReply(s.client, n.name, strings.ToUpper(args[0])) {
+			s.out.Truncate(before)
+			end = true
+		}
+	}
+	if len(s.in) == 0 {
+		s.in = nil
+	}
+	reply = slices.Clone(s.out.Bytes())
+	s.out.Reset()
+	return reply, end, trace
+}
+
+// serve runs one request of a client and gives its trace, without the reply.
+func (n *node) serve(client string, peer *server.Peer, args []string) []history.Server {
+	n.trace = n.trace[:0]
+	now := n.clock.now(time.Now())
+	n.frozen = now
+	n.expireLocked(now)
+	n.written = n.written[:0]
+	n.command(peer, args, false)
+	n.frozen = time.Time{}
+	name := strings.ToUpper(args[0])
+	for _, key := range keysOf(name, args) {
+		if n.world.traced(key) {
+			ev := n.describe(client, key)
+			ev.Cmd, ev.Client = name, client
+			n.trace = append(n.trace, ev)
+		}
+	}
+	n.propagate()
+	n.arm()
+	return n.trace
+}
+
+// command runs a request or a call from a script.
+func (n *node) command(peer *server.Peer, args []string, nested bool) {
+	name := strings.ToUpper(args[0])
+	if own := n.own(name); own != nil {
+		own(peer, args, nested)
+		return
+	}
+	if why, ok := notSimulated[name]; ok {
+		peer.WriteError("ERR " + name + " is not simulated: " + why)
+		return
+	}
+	keys := keysOf(name, args)
+	if len(keys) > 0 && n.refuses(peer, name) {
+		return
+	}
+	n.passOn(peer, name, args, keys)
+}
+
+// refuses answers a command on a key with the error that the node is in.
+func (n *node) refuses(peer *server.Peer, name string) bool {
+	switch {
+	case n.errReply != "":
+		peer.WriteError(n.errReply)
+		return true
+	case n.replica && !n.srv.IsReadOnlyCommand(name):
+		peer.WriteError("READONLY You can't write against a read only replica.")
+		return true
+	}
+	return false
+}
+
+// passOn lets miniredis run a command, with the times to live of its keys
+// taken from our deadlines before and written back after.
+func (n *node) passOn(peer *server.Peer, name string, args, keys []string) {
+	now := n.wall()
+	ms := now.UnixMilli()
+	n.m.SetTime(now.UTC())
+	sweeping := sweeps[name]
+	if sweeping {
+		keys = n.db.Keys()
+	}
+	for _, k := range keys {
+		if at, ok := n.deadlines[k]; ok {
+			// A key at its last millisecond is there with 0 ms left; miniredis
+			// takes 0 for no expiry.
+			n.db.SetTTL(k, max(time.Duration(at-ms)*time.Millisecond, 1))
+		}
+	}
+	n.srv.Dispatch(peer, args)
+	if sweeping {
+		keys = append(keys, n.db.Keys()...)
+	}
+	for _, k := range keys {
+		n.readBack(k, ms)
+	}
+	if len(keys) > 0 && !n.srv.IsReadOnlyCommand(name) {
+		n.written = append(n.written, keys...)
+	}
+}
+
+// readBack turns what miniredis now says is left of a key into a deadline.
+func (n *node) readBack(key string, ms int64) {
+	if !n.db.Exists(key) {
+		delete(n.deadlines, key)
+		return
+	}
+	switch left := n.db.TTL(key); {
+	case left == 0:
+		delete(n.deadlines, key)
+	case left < time.Millisecond:
+		n.deadlines[key] = ms // at its last millisecond, unchanged
+	default:
+		n.deadlines[key] = ms + left.Milliseconds()
+	}
+}
+
+// expireLocked drops the keys whose time is up: strictly after the deadline,
+// as in Redis.
+func (n *node) expireLocked(now time.Time) {
+	if n.replica {
+		return // a replica waits for its primary's DEL
+	}
+	ms := now.UnixMilli()
+	var due []string
+	for k, at := range n.deadlines {
+		if at < ms {
+			due = append(due, k)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	slices.Sort(due)
+	for _, k := range due {
+		if n.world.traced(k) {
+			ev := n.describe("", k)
+			ev.Cmd, ev.PTTL = history.Expired, -2
+			n.trace = append(n.trace, ev)
+		}
+		n.db.Del(k)
+		delete(n.deadlines, k)
+	}
+	n.written = append(n.written[:0], due...)
+	n.propagate()
+}
+
+// arm sets the timer for the next expiry. Real Redis deletes a key that nobody
+// touches within about 100 ms; here it goes with the first millisecond.
+func (n *node) arm() {
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	if n.down || n.replica || len(n.deadlines) == 0 {
+		return
+	}
+	next := int64(math.MaxInt64)
+	for _, at := range n.deadlines {
+		next = min(next, at)
+	}
+	wait := n.clock.until(time.Now(), time.UnixMilli(next+1))
+	if n.timer == nil {
+		n.timer = time.AfterFunc(max(wait, 0), n.expire)
+		return
+	}
+	n.timer.Reset(max(wait, 0))
+}
+
+// expire is the timer's call.
+func (n *node) expire() {
+	n.mu.Lock()
+	if n.down || n.stalled {
+		n.mu.Unlock()
+		return
+	}
+	n.trace = n.trace[:0]
+	n.expireLocked(n.clock.now(time.Now()))
+	n.arm()
+	trace := slices.Clone(n.trace)
+	n.mu.Unlock()
+	n.world.emit(trace)
+}
+
+// moveClock changes the wall clock and lets what has run out expire.
+func (n *node) moveClock(change func(c *clock, t time.Time)) {
+	n.mu.Lock()
+	change(&n.clock, time.Now())
+	n.mu.Unlock()
+	n.expire()
+}

@@ -1,0 +1,142 @@
+package harness
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl"
+)
+
+// thread is one sequential thread of a client in the history. It gives every
+// event its process number and hands it on; the call returns when the client
+// may take its next step.
+type thread struct {
+	client  string
+	lock    string
+	process int
+	// retire is what is added to the process number after an unknown outcome.
+	retire int
+	clock  func() int64
+	record func(history.Event)
+}
+
+// note records an event of the thread.
+func (t *thread) note(op history.Op) {
+	op.Process, op.Client, op.Lock = t.process, t.client, t.lock
+	t.record(history.Event{T: t.clock(), Op: &op})
+}
+
+// done records a completion, and retires the process after an unknown one:
+// from then on nobody knows what it is doing.
+func (t *thread) done(op history.Op) {
+	t.note(op)
+	if op.Type == history.Info {
+		t.process += t.retire
+	}
+}
+
+// outcome turns an error into the type, code and text of a completion.
+func outcome(op history.Op, err error) history.Op {
+	if err == nil {
+		op.Type = history.OK
+		return op
+	}
+	class := impl.Classify(err)
+	op.Type, op.Code, op.Error = history.Info, string(class.Code), err.Error()
+	if class.Definite {
+		op.Type = history.Fail
+	}
+	return op
+}
+
+// recorded is the only door to a lock: workloads never see the raw one. The
+// call is stamped before it is made and the return after, so a pause in
+// between can only shorten a believed interval, never invent an overlap.
+type recorded struct {
+	lock   impl.Lock
+	thread *thread
+	start  time.Time // of the run, on this client's clock
+}
+
+// hold is a recorded acquisition.
+type hold struct {
+	lease  impl.Lease
+	thread *thread
+	start  time.Time
+	acq    int
+	fence  *uint64
+	told   time.Time // latest validity end that was told
+}
+
+// acquire makes one attempt under an acquisition number.
+func (r *recorded) acquire(ctx context.Context, acq int) (*hold, error) {
+	r.thread.note(history.Op{F: history.Acquire, Type: history.Invoke, Acq: acq})
+	lease, err := r.lock.Acquire(ctx)
+	op := outcome(history.Op{F: history.Acquire, Acq: acq}, err)
+	if err != nil {
+		r.thread.done(op)
+		return nil, err
+	}
+	h := &hold{lease: lease, thread: r.thread, start: r.start, acq: acq}
+	if f, ok := lease.(impl.Fencer); ok {
+		fence := f.Fence()
+		h.fence = &fence
+	}
+	op.Fence = h.fence
+	op.Until = h.ask()
+	r.thread.done(op)
+	return h, nil
+}
+
+// ask gets the validity end from the lease, as nanoseconds of the run.
+func (h *hold) ask() *int64 {
+	v, ok := h.lease.(impl.Validity)
+	if !ok {
+		return nil
+	}
+	h.told = v.Until()
+	until := h.told.Sub(h.start).Nanoseconds()
+	return &until
+}
+
+// valid asks whether the lease still holds and notes the answer when it says
+// something new. A lease that tells nothing is believed in.
+func (h *hold) valid() bool {
+	if l, ok := h.lease.(impl.LossNotifier); ok {
+		select {
+		case <-l.Lost():
+			h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
+			return false
+		default:
+		}
+	}
+	before := h.told
+	until := h.ask()
+	if until == nil {
+		return true
+	}
+	if !h.told.Equal(before) {
+		h.thread.note(history.Op{F: history.Check, Type: history.Note, Acq: h.acq, Until: until})
+	}
+	if !time.Now().Before(h.told) {
+		h.thread.note(history.Op{F: history.Abandon, Type: history.Note, Acq: h.acq})
+		return false
+	}
+	return true
+}
+
+// lost is the loss notice, or nil for ever where there is none.
+func (h *hold) lost() <-chan struct{} {
+	if l, ok := h.lease.(impl.LossNotifier); ok {
+		return l.Lost()
+	}
+	return nil
+}
+
+// release gives the lock back.
+func (h *hold) release(ctx context.Context) {
+	h.thread.note(history.Op{F: history.Release, Type: history.Invoke, Acq: h.acq})
+	err := h.lease.Release(ctx)
+	h.thread.done(outcome(history.Op{F: history.Release, Acq: h.acq}, err))
+}

@@ -1,0 +1,156 @@
+// Package harness plays one run: it builds the world, starts the clients and
+// the nemesis driver, plays the safety phase, heals everything, plays the
+// liveness phase, and gives back the history. It judges nothing.
+//
+// The workload in client.go is the same in every world. sim.go runs clients as
+// goroutines in virtual time; process.go runs them as processes of their own
+// against real servers, with worker.go on the other side of the pipe.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/scenarios"
+)
+
+// Config is one run.
+type Config struct {
+	Scenario *scenarios.Scenario
+	Lock     catalogue.Entry
+	World    cluster.World
+	Seed     uint64
+	// TTL of the leases; zero takes the world's default.
+	TTL time.Duration
+	// Topology replaces the scenario's own for the lock; empty keeps it.
+	Topology cluster.Topology
+	// Dir is for what the process world writes while it runs.
+	Dir string
+
+	_ struct{} // named fields only
+}
+
+// Default TTLs: virtual time is free, real time is not.
+const (
+	DefaultSimTTL     = 10 * time.Second
+	DefaultProcessTTL = time.Second
+)
+
+// WithDefaults fills in what was left open.
+func (c Config) WithDefaults() Config {
+	if c.World == "" {
+		c.World = cluster.Sim
+	}
+	if c.TTL == 0 {
+		c.TTL = DefaultSimTTL
+		if c.World == cluster.Process {
+			c.TTL = DefaultProcessTTL
+		}
+	}
+	if c.Topology == "" {
+		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
+	}
+	return c
+}
+
+// Result is what a run leaves.
+type Result struct {
+	History *history.History
+	// Virtual is how long the run lasted on its own clock, Wall on ours.
+	Virtual, Wall time.Duration
+	// Leaks are what the lock left running.
+	Leaks []string
+	// Err is a failure of the run itself: a fault that could not be injected
+	// or healed, a world that broke. The history up to then is kept.
+	Err error
+	// Skipped says why the world could not play the scenario at all.
+	Skipped string
+}
+
+// ErrInterrupted says that the run was ended from outside, by Ctrl-C.
+var ErrInterrupted = errors.New("interrupted")
+
+// LockName is the name of the lock in every run.
+const LockName = "orders"
+
+// header describes the run in its history.
+func (c Config) header(nodes int) history.Header {
+	s := c.Scenario
+	return history.Header{
+		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
+		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Clients: s.Clients,
+		Seed: c.Seed, TTL: c.TTL, Drift: c.Lock.Drift, Abilities: c.Lock.Abilities,
+		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
+	}
+}
+
+// versions of what decides the outcome.
+func versions() map[string]string {
+	out := map[string]string{}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return out
+	}
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2":
+			out[m.Path] = m.Version
+		}
+	}
+	return out
+}
+
+// plan is the part of the scenario's nemesis that fits the run.
+func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) }
+
+// missing says in words what a world lacks for the scenario.
+func (c Config) missing(have []cluster.Ability) string {
+	lacks := c.plan().Missing(have)
+	if len(lacks) == 0 {
+		return ""
+	}
+	var words []string
+	for _, a := range lacks {
+		words = append(words, string(a))
+	}
+	return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
+}
+
+// grace is how long after the stop clients may take to finish their round.
+func (c Config) grace() time.Duration {
+	w := c.Scenario.Workload
+	return w.AcquireTimeout.Of(c.TTL) + w.Hold.Of(c.TTL) + 2*w.CallTimeout.Of(c.TTL) + w.WriteTimeout.Of(c.TTL) + c.TTL
+}
+
+// Run plays the run in its world.
+func Run(ctx context.Context, cfg Config) *Result {
+	cfg = cfg.WithDefaults()
+	began := time.Now()
+	var r *Result
+	switch cfg.World {
+	case cluster.Sim:
+		r = runSim(ctx, cfg)
+	case cluster.Process:
+		r = runProcess(ctx, cfg)
+	default:
+		r = &Result{Err: fmt.Errorf("there is no world %q: sim and process are built in", cfg.World)}
+	}
+	r.Wall = time.Since(began)
+	return r
+}
+
+// unfired records faults that never happened: a run whose fault did not
+// strike proves nothing, and the coverage check says so.
+func unfired(d *nemesis.Driver, rec *history.Recorder) {
+	for _, what := range d.Unfired() {
+		rec.Record(history.Event{Nemesis: &history.Nemesis{Fault: what, Phase: history.Never}})
+	}
+}

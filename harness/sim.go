@@ -1,0 +1,295 @@
+package harness
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/sim"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl"
+	"github.com/holdfast-io/holdfast/nemesis"
+)
+
+// Two sources of randomness belong to the whole process: math/rand, which
+// go-redis and several lock libraries use for back-off, and crypto/rand, for
+// tokens. Both are seeded for a run, so runs in one process go one after the
+// other; a campaign that wants all cores uses child processes.
+var oneAtATime sync.Mutex
+
+// seedGlobals makes both sources a function of the seed, and returns what puts
+// the true one back. It needs GODEBUG randseednop=0, which go.mod sets.
+func seedGlobals(seed uint64) (restore func()) {
+	mrand.Seed(int64(seed)) //nolint:staticcheck // the source that libraries draw from
+	before := crand.Reader
+	var key [32]byte
+	for i := range key {
+		key[i] = byte(seed >> (8 * (i % 8)))
+	}
+	crand.Reader = &lockedReader{src: rand.NewChaCha8(key)}
+	return func() { crand.Reader = before }
+}
+
+type lockedReader struct {
+	mu  sync.Mutex
+	src *rand.ChaCha8
+}
+
+func (r *lockedReader) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.src.Read(b)
+}
+
+// How long the wall clock may show before a simulation is given up, and how
+// long a finished one may take to drain before what is left is a leak.
+const (
+	simWallLimit  = 2 * time.Minute
+	simDrainLimit = 3 * time.Second
+)
+
+// runSim plays a run in a bubble of its own.
+func runSim(ctx context.Context, cfg Config) *Result {
+	oneAtATime.Lock()
+	defer oneAtATime.Unlock()
+	defer seedGlobals(cfg.Seed)()
+
+	played := make(chan *Result, 1)
+	drained := make(chan error, 1)
+	var rec atomic.Pointer[history.Recorder]
+	go func() {
+		drained <- sim.Bubble(func() { played <- newSimRun(ctx, cfg, &rec).play() })
+	}()
+	limit := time.NewTimer(simWallLimit)
+	defer limit.Stop()
+	select {
+	case r := <-played:
+		return awaitDrain(r, drained)
+	case err := <-drained: // ended without a result: it panicked
+		select {
+		case r := <-played:
+			return r
+		default:
+		}
+		return saved(&rec, fmt.Errorf("the simulation ended early: %w", orUnknown(err)))
+	case <-limit.C:
+		return saved(&rec, fmt.Errorf("the simulation did not finish within %v of wall time", simWallLimit))
+	}
+}
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errors.New("no reason given")
+	}
+	return err
+}
+
+// saved keeps the history of a run that broke.
+func saved(rec *atomic.Pointer[history.Recorder], err error) *Result {
+	r := &Result{Err: err}
+	if p := rec.Load(); p != nil {
+		r.History = p.Finish()
+	}
+	return r
+}
+
+// awaitDrain waits for what the lock may have left running.
+func awaitDrain(r *Result, drained <-chan error) *Result {
+	limit := time.NewTimer(simDrainLimit)
+	defer limit.Stop()
+	select {
+	case err := <-drained:
+		if err != nil {
+			r.Leaks = append(r.Leaks, err.Error())
+		}
+	case <-limit.C:
+		r.Leaks = append(r.Leaks, fmt.Sprintf("something of the lock still runs %v after everything was closed", simDrainLimit))
+	}
+	return r
+}
+
+// simRun is one run inside its bubble.
+type simRun struct {
+	ctx      context.Context // of the caller: outside the bubble, only polled
+	cfg      Config
+	world    *sim.World
+	rec      *history.Recorder
+	driver   *nemesis.Driver
+	start    time.Time
+	stopping atomic.Bool
+	locks    []impl.Lock
+	clients  sync.WaitGroup
+	running  atomic.Int32
+}
+
+func newSimRun(ctx context.Context, cfg Config, rec *atomic.Pointer[history.Recorder]) *simRun {
+	r := &simRun{ctx: ctx, cfg: cfg, start: time.Now()}
+	r.rec = history.NewRecorder(r.clock)
+	rec.Store(r.rec)
+	return r
+}
+
+// clock is nanoseconds since the start of the run.
+func (r *simRun) clock() int64 { return time.Since(r.start).Nanoseconds() }
+
+// record keeps an event; its own clock gives the time.
+func (r *simRun) record(ev history.Event) { r.rec.Record(ev) }
+
+// play is the whole run.
+func (r *simRun) play() *Result {
+	res := &Result{}
+	if res.Err = r.setUp(); res.Err != nil {
+		return res
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r.driver.Start()
+	cancels, err := r.startClients(ctx)
+	if err != nil {
+		res.Err = err
+		r.tearDown(cancels)
+		return res
+	}
+	interrupted := r.sleep(r.cfg.Scenario.Length.Of(r.cfg.TTL))
+	if r.cfg.Scenario.Final.Heal {
+		res.Err = r.driver.HealAll()
+		if !interrupted {
+			interrupted = r.final()
+		}
+	}
+	r.finish(cancels)
+	res.Err = errors.Join(res.Err, r.driver.HealAll()) // what had no final phase
+	unfired(r.driver, r.rec)
+	for _, ev := range r.world.Leftovers() {
+		r.record(history.Event{Server: &ev})
+	}
+	res.Virtual = time.Since(r.start)
+	res.History = r.rec.Finish()
+	if interrupted {
+		res.Err = errors.Join(res.Err, ErrInterrupted)
+	}
+	r.tearDown(cancels)
+	return res
+}
+
+// final is the liveness phase. It lasts a little longer than the bound, or a
+// gap that is longer than the bound could not be seen.
+func (r *simRun) final() (interrupted bool) {
+	r.record(history.Event{Op: &history.Op{Process: -1, F: history.Phase, Type: history.Note, Error: "final"}})
+	return r.sleep(r.cfg.Scenario.Final.Wait.Of(r.cfg.TTL) + r.cfg.TTL/2)
+}
+
+// sleep lets virtual time go on. It looks out for Ctrl-C once in a TTL.
+func (r *simRun) sleep(d time.Duration) (interrupted bool) {
+	for d > 0 && r.ctx.Err() == nil {
+		nap := min(d, r.cfg.TTL)
+		time.Sleep(nap)
+		d -= nap
+	}
+	return r.ctx.Err() != nil
+}
+
+func (r *simRun) setUp() error {
+	cfg := r.cfg
+	nodes := cfg.Scenario.NodesOf(cfg.Topology)
+	r.rec.SetHeader(cfg.header(nodes))
+	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", r.record)
+	world, err := sim.New(sim.Config{
+		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Seed: cfg.Seed,
+		LockName: LockName, Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
+		OnServer: func(ev history.Server) { r.record(history.Event{Server: &ev}) },
+	})
+	if err != nil {
+		return fmt.Errorf("build the world: %w", err)
+	}
+	r.world = world
+	r.driver = nemesis.NewDriver(cfg.plan(), world, cfg.TTL, r.record)
+	r.rec.Observe(r.driver.Observe)
+	return nil
+}
+
+// wantsFsync says whether a node restarts as of its last fsync.
+func wantsFsync(p nemesis.Plan) bool {
+	for _, s := range p {
+		if k, ok := s.Fault.(nemesis.Kill); ok && k.Data == cluster.Fsynced {
+			return true
+		}
+	}
+	return false
+}
+
+// startClients starts one goroutine a client. Each has a context of its own,
+// so that the end reaches one after the other.
+func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error) {
+	w := r.cfg.Scenario.Workload
+	var cancels []context.CancelFunc
+	for i, name := range r.world.Clients() {
+		lock, err := r.cfg.Lock.New(impl.Env{
+			Client: name, Nodes: r.world.Endpoints(name), Name: LockName, TTL: r.cfg.TTL,
+		})
+		if err != nil {
+			return cancels, fmt.Errorf("build lock %s for %s: %w", r.cfg.Lock.Name, name, err)
+		}
+		r.locks = append(r.locks, lock)
+		c := &Client{
+			Name: name, Index: i, Clients: r.cfg.Scenario.Clients, LockName: LockName, TTL: r.cfg.TTL,
+			Seed: r.cfg.Seed, Workload: w, Lock: lock, Start: r.start, Clock: r.clock,
+			Record: func(ev history.Event) { r.record(ev); r.world.Step(name) },
+			Step:   func() { r.world.Step(name) },
+			Dial:   func(ctx context.Context) (net.Conn, error) { return r.world.DialResource(ctx, name) },
+			Stop:   r.stopping.Load,
+		}
+		cctx, cancel := context.WithCancel(ctx)
+		cancels = append(cancels, cancel)
+		// Clients start at instants of their own, microseconds apart even
+		// without a stagger.
+		wait := time.Duration(i)*(w.Stagger.Of(r.cfg.TTL)+time.Microsecond) + time.Microsecond
+		r.running.Add(1)
+		r.clients.Go(func() {
+			defer r.running.Add(-1)
+			time.Sleep(wait)
+			c.Run(cctx)
+		})
+	}
+	return cancels, nil
+}
+
+// finish lets clients end their rounds, and then ends their contexts one
+// after the other.
+func (r *simRun) finish(cancels []context.CancelFunc) {
+	r.stopping.Store(true)
+	step := (r.cfg.TTL / checks).Truncate(time.Microsecond)
+	for left := r.cfg.grace(); left > 0 && r.running.Load() > 0; left -= step {
+		time.Sleep(step)
+	}
+	for _, cancel := range cancels {
+		cancel()
+		time.Sleep(time.Microsecond)
+	}
+}
+
+// tearDown closes what the run opened, the locks last: a lock may want to say
+// good-bye, and finds the network gone.
+func (r *simRun) tearDown(cancels []context.CancelFunc) {
+	for _, cancel := range cancels {
+		cancel()
+	}
+	if err := r.world.Close(); err != nil {
+		return
+	}
+	r.clients.Wait()
+	for _, l := range r.locks {
+		if c, ok := l.(io.Closer); ok {
+			_ = c.Close() // the run is over and its history is closed
+		}
+	}
+}
