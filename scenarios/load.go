@@ -1,0 +1,83 @@
+package scenarios
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// maxFile bounds a scenario file: the longest of ours has three thousand
+// bytes, and the parser needs a multiple of the file in memory.
+const maxFile = 1 << 20
+
+// Names lists the embedded scenarios in alphabetical order.
+func Names() []string {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(fmt.Sprintf("scenarios: the embedded files cannot be listed: %v", err))
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return out
+}
+
+// Load reads an embedded scenario.
+func Load(name string) (*Scenario, error) {
+	data, err := files.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("there is no scenario %q%s", name, meant(name, Names()))
+	}
+	return Parse(name+".yaml", data)
+}
+
+// ReadFile reads a scenario from a file of the user's.
+func ReadFile(path string) (*Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a scenario. The error joins all mistakes, each an [*Error] with
+// the file's name as given, in the order of the file. Names of locks are the
+// caller's to check: the catalogue is not known here.
+func Parse(file string, data []byte) (*Scenario, error) {
+	d := &decoder{file: file, at: map[string]position{}}
+	if len(data) > maxFile {
+		d.fail("", "the file has %d bytes, and a scenario at most %d", len(data), maxFile)
+		return nil, d.err()
+	}
+	root := d.parse(data)
+	if root == nil {
+		return nil, d.err()
+	}
+	doc := defaults()
+	d.decode("", root, reflect.ValueOf(&doc).Elem())
+	if len(d.errs) > 0 { // half a document has no meaning to check
+		return nil, d.err()
+	}
+	d.check(&doc)
+	if len(d.errs) > 0 {
+		return nil, d.err()
+	}
+	// Our own checks come first, since they say it better; the schema comes
+	// last, so that it never refuses what the loader takes.
+	d.checkSchema(root)
+	if len(d.errs) > 0 {
+		return nil, d.err()
+	}
+	s := doc.scenario()
+	if s.Name == "" {
+		return nil, errors.New("scenarios: a file without a name passed its checks")
+	}
+	return s, nil
+}

@@ -1,0 +1,176 @@
+// Package scenarios holds what is broken when, and what is expected of each
+// lock then: YAML files, their loader with errors that name file, line and
+// column, the published JSON Schema, and the rules that say which topology
+// and which expectation belong to a lock.
+//
+// It runs nothing and judges nothing. Faults and triggers are package nemesis;
+// a run is package harness. The fields of a file are the fields of [Scenario]
+// and of the types below it.
+package scenarios
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/nemesis"
+)
+
+// Default is the word under which a map by locks keeps what belongs to all
+// the others.
+const Default = "default"
+
+// The resources of a workload.
+const (
+	Plain   = "plain"   // takes every write
+	Guarded = "guarded" // refuses a write whose fence is older than one it has seen
+)
+
+// Update is the one kind of workload: every round reads a version under the
+// lock and writes the next one.
+const Update = "update"
+
+// Scenario is one story: who contends, what breaks, and what is expected.
+type Scenario struct {
+	// Name is in lower case with hyphens, and the name of the file.
+	Name string
+	// About tells the story in one sentence.
+	About string
+	// Source is where the story was told first.
+	Source string
+	// Topology of a lock by its name, with an entry "default"; see
+	// [Scenario.TopologyOf].
+	Topology map[string]cluster.Topology
+	// Nodes of each topology; see [Scenario.NodesOf].
+	Nodes map[cluster.Topology]int
+	// Clients contend for the lock: c1, c2, ...
+	Clients int
+	// Locks that the scenario is about. Its expectation under "default"
+	// covers these and no others.
+	Locks []string
+	// Workload is what each client does over and over.
+	Workload Workload
+	// Length of the safety phase. A round that has begun is finished.
+	Length nemesis.Span
+	// Nemesis is all that breaks.
+	Nemesis nemesis.Plan
+	// Final is the liveness phase.
+	Final Final
+	// Expect is the expectation of a lock by its name; see
+	// [Scenario.ExpectedOf].
+	Expect Expect
+	// Coverage is what a run must have exercised to prove anything.
+	Coverage history.Coverage
+}
+
+// Workload is what each client does: acquire (after a refusal wait for Retry
+// and try again), read, work for Hold, check the lease, write, release, wait
+// for Think, and again.
+type Workload struct {
+	// Kind of the workload: update, which is the default and the only one.
+	Kind string `yaml:"kind" words:"update"`
+	// Hold is the work between the read and the write. Default 0.1ttl.
+	Hold nemesis.Span `yaml:"hold"`
+	// Think is the pause between two rounds. Default 0.02ttl.
+	Think nemesis.Span `yaml:"think"`
+	// Retry is the pause after a refused acquire. Default 0.05ttl.
+	Retry nemesis.Span `yaml:"retry"`
+	// Stagger is between the starts of two clients: client i starts at
+	// (i-1) times the stagger, so c1 is the first holder. Default 0.1ttl.
+	Stagger nemesis.Span `yaml:"stagger"`
+	// AcquireTimeout bounds one acquire. Default 4ttl.
+	AcquireTimeout nemesis.Span `yaml:"acquire-timeout"`
+	// CallTimeout bounds one release and one read. Default 1ttl.
+	CallTimeout nemesis.Span `yaml:"call-timeout"`
+	// WriteTimeout bounds one write. Default 4ttl, which is longer than the
+	// usual faults: a client that gives up its write is a story of its own.
+	WriteTimeout nemesis.Span `yaml:"write-timeout"`
+	// Resource is plain (the default) or guarded.
+	Resource string `yaml:"resource" words:"plain,guarded"`
+}
+
+// Final is the phase after the faults, in which the lock must be live.
+type Final struct {
+	// Heal ends every fault first. Default true.
+	Heal bool `yaml:"heal"`
+	// Wait is the bound: a free lock is granted to a waiter within it.
+	// Default 2ttl: one for a lease that nobody released, one to spare.
+	Wait nemesis.Span `yaml:"wait"`
+}
+
+// Expect maps a lock's name, or "default", to its expectation: from the name
+// of a check to a verdict or a kind of violation. A check that is not named is
+// expected to pass.
+type Expect map[string]map[string]string
+
+// five are the locks of a scenario that names none.
+var five = []string{"basic", "reentrant", "watchdog", "redlock", "service"}
+
+// quorumLock is the lock whose topology other quorum locks inherit.
+const quorumLock = "redlock"
+
+// baseOf is the lock of which another is a variant: basic for basic+fence.
+func baseOf(lock string) string {
+	base, _, _ := strings.Cut(lock, "+")
+	return base
+}
+
+// TopologyOf gives the topology on which a lock plays the scenario. A named
+// lock wins, then the lock of which it is a variant (redlock+fence runs where
+// redlock does), then, for any other lock that needs a quorum, redlock's
+// entry, and last the default.
+func (s *Scenario) TopologyOf(lock string, quorum bool) cluster.Topology {
+	names := []string{lock, baseOf(lock)}
+	if quorum {
+		names = append(names, quorumLock)
+	}
+	for _, name := range append(names, Default) {
+		if t, ok := s.Topology[name]; ok {
+			return t
+		}
+	}
+	return cluster.Single
+}
+
+// NodesOf gives the number of nodes of a topology.
+func (s *Scenario) NodesOf(t cluster.Topology) int {
+	if n, ok := s.Nodes[t]; ok {
+		return n
+	}
+	return defaultNodes()[t]
+}
+
+// defaultNodes: Redlock's description wants five, a failover a replica.
+func defaultNodes() map[cluster.Topology]int {
+	return map[cluster.Topology]int{cluster.Single: 1, cluster.Replicated: 2, cluster.Independent: 5}
+}
+
+// ExpectedOf gives what is expected of a lock: from the name of a check to a
+// verdict or a kind. Its own entry wins, then that of the lock of which it is
+// a variant. The default covers the scenario's own locks and their variants.
+// Every other lock, a mutant or one brought by a user, has an empty
+// expectation, and a check without an expected value is expected to pass: the
+// scenario does not know the lock, so a violation is news.
+//
+// An entry is complete: it is not merged with the default.
+func (s *Scenario) ExpectedOf(lock string) map[string]string {
+	for _, name := range []string{lock, baseOf(lock)} {
+		if name == Default {
+			continue
+		}
+		if e, ok := s.Expect[name]; ok {
+			return maps.Clone(e)
+		}
+	}
+	if slices.Contains(s.Locks, lock) || slices.Contains(s.Locks, baseOf(lock)) {
+		if e := s.Expect[Default]; e != nil {
+			return maps.Clone(e)
+		}
+	}
+	return map[string]string{}
+}
+
+// topologies in the order of messages.
+var topologies = []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent}

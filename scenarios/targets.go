@@ -1,0 +1,187 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/nemesis"
+)
+
+// cast is who is there when a step is played.
+type cast struct {
+	clients, nodes int
+	// plays are the topologies in which it is played.
+	plays []cluster.Topology
+	// timed steps start at a time, so that no client has called them.
+	timed bool
+}
+
+// class says what a target may be: words, and the first letters of plain
+// names. Package nemesis resolves the words; a test holds both together.
+type class struct {
+	words   []string
+	letters string
+}
+
+// The classes of targets.
+var (
+	onlyNodeNames   = class{letters: "n"}
+	onlyClientNames = class{letters: "c"}
+	oneNode         = class{words: []string{"primary"}, letters: "n"}
+	oneClient       = class{words: []string{"holder", "caller"}, letters: "c"}
+	nodes           = class{words: []string{"nodes", "primary", "replicas", "minority", "majority"}, letters: "n"}
+	parties         = class{letters: "nc", words: []string{
+		"holder", "caller", "others", "clients", "nodes", "primary", "replicas", "minority", "majority",
+		cluster.Resource}}
+)
+
+// checkTarget checks a word or a plain name: c3 of two clients is a slip that
+// would otherwise show only when the fault strikes.
+func (d *decoder) checkTarget(path, name string, of class, c cast) {
+	most := map[byte]int{'c': c.clients, 'n': c.nodes}
+	if i, ok := numbered(name); ok && strings.IndexByte(of.letters, name[0]) >= 0 {
+		if i < 1 || i > most[name[0]] {
+			d.fail(path, "there is no %s here: the scenario has %s", name, span(name[0], most[name[0]]))
+		}
+		return
+	}
+	if !slices.Contains(of.words, name) {
+		all := slices.Clone(of.words)
+		for i := range of.letters {
+			all = append(all, span(of.letters[i], most[of.letters[i]]))
+		}
+		d.fail(path, "%q is no target here%s", name, meant(name, all))
+		return
+	}
+	switch {
+	case name == "caller" && c.timed:
+		d.fail(path, "a step that starts at a time has no caller")
+	case name == "replicas" && !c.only(cluster.Replicated):
+		d.fail(path, "replicas are in the topology replicated only: add topologies: [replicated]")
+	}
+}
+
+// only says that a step is played in one topology and no other.
+func (c cast) only(t cluster.Topology) bool {
+	return !slices.ContainsFunc(c.plays, func(p cluster.Topology) bool { return p != t })
+}
+
+// numbered reads the number of a plain name such as n3.
+func numbered(name string) (int, bool) {
+	if len(name) < 2 || (name[0] != 'c' && name[0] != 'n') {
+		return 0, false
+	}
+	i, err := strconv.Atoi(name[1:])
+	return i, err == nil && name[1:] == strconv.Itoa(i)
+}
+
+// span of plain names: "n1 to n5".
+func span(letter byte, most int) string {
+	if most == 1 {
+		return fmt.Sprintf("%c1", letter)
+	}
+	return fmt.Sprintf("%c1 to %c%d", letter, letter, most)
+}
+
+// checkFault checks a fault's parameters and targets.
+func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
+	switch f := f.(type) {
+	case nemesis.Pause:
+		d.optional(path+"/client", f.Client, oneClient, c)
+	case nemesis.Crash:
+		d.optional(path+"/client", f.Client, oneClient, c)
+	case nemesis.Stall:
+		d.targets(path+"/node", f.Node, nodes, c)
+	case nemesis.Cut:
+		d.ends(path, f.From, f.To, c)
+	case nemesis.Delay:
+		d.ends(path, f.From, f.To, c)
+		d.positive(path+"/by", f.By)
+	case nemesis.Partition:
+		d.checkGroups(path+"/groups", f.Groups, c)
+	case nemesis.LoseReply:
+		d.checkLoseReply(path, f, c)
+	case nemesis.Clock:
+		d.targets(path+"/node", f.Node, nodes, c)
+		d.checkClock(path, f)
+	case nemesis.Kill:
+		d.targets(path+"/node", f.Node, nodes, c)
+	case nemesis.Failover:
+		d.optional(path+"/to", f.To, onlyNodeNames, c)
+		if !c.only(cluster.Replicated) {
+			d.fail(path, "a failover needs the topology replicated: add topologies: [replicated]")
+		}
+	case nemesis.Flush:
+		d.targets(path+"/node", f.Node, nodes, c)
+	case nemesis.ErrorReply:
+		d.targets(path+"/node", f.Node, nodes, c)
+		if f.Reply == "" {
+			d.fail(path, "which reply? write reply: and a text that begins with OOM, LOADING, BUSY, MISCONF or READONLY")
+		}
+	}
+}
+
+// optional targets have a default that the fault itself knows.
+func (d *decoder) optional(path, name string, of class, c cast) {
+	if d.has(path) {
+		d.checkTarget(path, name, of, c)
+	}
+}
+
+func (d *decoder) targets(path string, names []string, of class, c cast) {
+	if d.has(path) && len(names) == 0 {
+		d.fail(path, "name a target")
+	}
+	for i, name := range names {
+		d.checkTarget(fmt.Sprintf("%s/%d", path, i), name, of, c)
+	}
+}
+
+// ends checks the two ends of links.
+func (d *decoder) ends(path string, from, to []string, c cast) {
+	if len(from) == 0 || len(to) == 0 {
+		d.fail(path, "between whom? write from and to")
+	}
+	d.targets(path+"/from", from, parties, c)
+	d.targets(path+"/to", to, parties, c)
+}
+
+func (d *decoder) checkGroups(path string, groups [][]string, c cast) {
+	if len(groups) < 2 {
+		d.fail(path, "a partition has two groups or more")
+	}
+	for i, g := range groups {
+		at := fmt.Sprintf("%s/%d", path, i)
+		if len(g) == 0 {
+			d.fail(at, "a group has a member or more")
+		}
+		for j, name := range g {
+			d.checkTarget(fmt.Sprintf("%s/%d", at, j), name, parties, c)
+		}
+	}
+}
+
+func (d *decoder) checkLoseReply(path string, f nemesis.LoseReply, c cast) {
+	d.optional(path+"/client", f.Client, oneClient, c)
+	d.optional(path+"/node", f.Node, oneNode, c)
+	if d.has(path+"/nth") && f.Nth < 1 {
+		d.fail(path+"/nth", "%d is not right here: the first is 1", f.Nth)
+	}
+	if f.Command != "" && !commandShape.MatchString(f.Command) {
+		d.fail(path+"/command", "%q is no command: write SET or EVAL", f.Command)
+	}
+}
+
+func (d *decoder) checkClock(path string, f nemesis.Clock) {
+	switch jumps, runs := d.has(path+"/jump"), d.has(path+"/rate"); {
+	case jumps == runs:
+		d.fail(path, "a clock either jumps or runs at a rate: write jump or rate")
+	case jumps && f.Jump.TTLs == 0 && f.Jump.Fixed == 0:
+		d.fail(path+"/jump", "a jump of 0 is none")
+	case runs && (f.Rate <= 0 || f.Rate > 1000):
+		d.fail(path+"/rate", "%g is no rate: write a number above 0, such as 1.1 for ten percent fast", f.Rate)
+	}
+}
