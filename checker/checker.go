@@ -96,16 +96,34 @@ func All() []Check {
 // Judge runs every check. A malformed history is an error, and no other
 // verdict counts.
 func Judge(h *history.History) []Result {
-	facts := Gather(h)
+	return judge(h, All())
+}
+
+func judge(h *history.History, checks []Check) []Result {
+	facts, failed := gather(h)
 	var results []Result
-	for _, c := range All() {
+	for _, c := range checks {
 		r := run(c, facts)
+		if failed != "" && r.Verdict != Error {
+			r = Result{Name: c.Name, Verdict: Error, Applies: true, Reason: failed}
+		}
 		results = append(results, r)
 		if c.Name == assumptionsName && r.Verdict != Pass {
 			break
 		}
 	}
 	return results
+}
+
+// gather is [Gather], but a panic in it comes back as a reason: the history
+// may be malformed in a way that only the first check can put into words.
+func gather(h *history.History) (f *Facts, failed string) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, failed = &Facts{History: h}, fmt.Sprintf("reading the history panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return Gather(h), ""
 }
 
 // run turns a checker's panic into an error with its stack: a judge that fell

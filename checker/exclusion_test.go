@@ -1,0 +1,170 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+func TestExclusion(t *testing.T) {
+	const acquire, release = history.Acquire, history.Release
+	try(t, exclusionName, []trial{
+		{name: "one after the other", want: Pass, history: story(join(
+			grant(1, "c1", 1), invoke(5, "c1", release, 1), ok(5.1, "c1", release, 1), grant(5.2, "c2", 2))...)},
+		{name: "granted as soon as the release is invoked", want: Pass, history: story(join(
+			grant(1, "c1", 1), invoke(5, "c2", acquire, 2), invoke(6, "c1", release, 1), ok(6, "c2", acquire, 2), fail(7, "c1", release, 1))...)},
+		{name: "late release of an expired lock is refused", want: Violation, kind: Overrun, ops: []int{1, 3, 4},
+			summary: []string{"c2 was granted the lock at 11.00s while c1 still believed it held it (granted at 1.00s, its lease ended at 10.90s)", "c1 outlived its lease by 4.10s (0.41 TTL)"},
+			history: story(join(grant(1, "c1", 1), grant(11, "c2", 2), invoke(15, "c1", release, 1), fail(15.1, "c1", release, 1))...)},
+		{name: "pause while holding", want: Violation, kind: Overrun, ops: []int{1, 4, 6}, fault: "pause of c1 (1.5 TTL), 1.20s to 16.20s",
+			history: story(join(grant(1, "c1", 1), fault(1.2, 1, history.Start, "1.5 TTL"), grant(11, "c2", 2),
+				fault(16.2, 1, history.Stop, ""), invoke(16.3, "c1", release, 1))...)},
+		{name: "promised twice", want: Violation, kind: Broken, ops: []int{1, 3},
+			summary: []string{"c2 was granted the lock at 5.00s while c1 still believed it held it (granted at 1.00s)", "c1's lease was guaranteed until 10.90s: the lock service broke its promise"},
+			history: story(join(grant(1, "c1", 1), grant(5, "c2", 2), note(6, "c2", history.Worked, 2))...)},
+		{name: "pause in acquire is an overrun, not broken", want: Violation, kind: Overrun, ops: []int{2, 3},
+			summary: []string{"c1 heard at 15.00s that it had been granted the lock, when its lease had already ended at 10.00s", "c1 outlived its lease by 6.00s"},
+			history: story(join(invoke(0, "c1", acquire, 1), grant(10.5, "c2", 2), ok(15, "c1", acquire, 1), note(16, "c1", history.Worked, 1))...)},
+		{name: "belief ended by told validity", want: Pass, history: story(join(
+			invoke(0, "c1", acquire, 1), until(ok(1, "c1", acquire, 1), 9.9), grant(11, "c2", 2), note(15, "c1", history.Worked, 1))...)},
+		{name: "belief goes on by a later validity told in time", want: Violation, kind: Broken, ops: []int{1, 5},
+			history: story(join(invoke(0, "c1", acquire, 1), until(ok(1, "c1", acquire, 1), 9.9), invoke(8, "c1", history.Extend, 1), until(ok(8.1, "c1", history.Extend, 1), 18),
+				grant(11, "c2", 2), note(15, "c1", history.Worked, 1))...)},
+		{name: "belief has a gap where the later validity was told late", want: Pass, history: story(join(
+			invoke(0, "c1", acquire, 1), until(ok(1, "c1", acquire, 1), 9.9), grant(11, "c2", 2), invoke(12, "c2", release, 2), ok(12.1, "c2", release, 2),
+			until(note(13, "c1", history.Check, 1), 20), note(15, "c1", history.Worked, 1))...)},
+		{name: "loss notice ends belief", want: Pass, history: story(join(
+			grant(1, "c1", 1), note(4, "c1", history.Lost, 1), grant(5, "c2", 2), invoke(15, "c1", release, 1))...)},
+		{name: "crash ends belief", want: Pass, history: story(join(
+			grant(1, "c1", 1), note(4, "c1", history.Crash, 0), grant(11.1, "c2", 2), note(12, "c2", history.Worked, 2))...)},
+		{name: "abandon ends belief", want: Pass, history: story(join(
+			grant(1, "c1", 1), note(4, "c1", history.Abandon, 1), grant(11.1, "c2", 2), note(12, "c2", history.Worked, 2))...)},
+		{name: "drift shortens the guarantee", want: Violation, kind: Overrun, ops: []int{1, 3}, history: with(story(join(
+			grant(1, "c1", 1), grant(10.85, "c2", 2), note(12, "c2", history.Worked, 2))...), func(h *history.Header) { h.Drift = 0.01 })},
+		{name: "two threads of one client", want: Violation, kind: Broken, ops: []int{1, 3}, summary: []string{"c1 (acquisition 2)", "c1 (acquisition 1)"},
+			history: story(join(grant(1, "c1/1", 1), grant(2, "c1/2", 2), note(3, "c1/2", history.Worked, 2))...)},
+		{name: "renewal in the trace extends the guarantee", want: Violation, kind: Broken, ops: []int{2, 5}, summary: []string{"guaranteed until 18.00s"},
+			history: story(join(invoke(0.9, "c1", acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), ok(1, "c1", acquire, 1),
+				server(8, "n1", "c1", "EVALSHA", "c1#1", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
+		{name: "a renewal of another token does not", want: Violation, kind: Overrun, ops: []int{2, 5},
+			history: story(join(invoke(0.9, "c1", acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), ok(1, "c1", acquire, 1),
+				server(8, "n1", "c1", "EVALSHA", "c1#2", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
+		{name: "nor a refused one, nor a look", want: Violation, kind: Overrun, ops: []int{2, 6},
+			history: story(join(invoke(0.9, "c1", acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), ok(1, "c1", acquire, 1),
+				server(2, "n1", "c1", "EVALSHA", "c1#1", 8.95), server(8, "n1", "c1", "GET", "c1#1", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
+		{name: "nor one after the lease had ended", want: Violation, kind: Overrun, ops: []int{2, 4},
+			history: story(join(invoke(0.9, "c1", acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), ok(1, "c1", acquire, 1),
+				grant(12, "c2", 2), server(13, "n1", "c1", "EVALSHA", "c1#1", 10), note(14, "c2", history.Worked, 2))...)},
+		{name: "an acquire that waited has its lease from the grant", want: Violation, kind: Broken, ops: []int{2, 4},
+			history: story(join(invoke(1, "c1", acquire, 1), server(20, "n1", "c1", "SET", "c1#1", 10), ok(20.1, "c1", acquire, 1),
+				grant(25, "c2", 2), note(26, "c2", history.Worked, 2))...)},
+		{name: "no acquire succeeded", want: Unknown, reason: "no acquire succeeded", history: story(
+			invoke(1, "c1", acquire, 1), fail(2, "c1", acquire, 1))},
+	})
+}
+
+func TestQuorumRenewal(t *testing.T) {
+	renewed := func(nodes ...string) *history.History {
+		events := join(invoke(0, "c1", history.Acquire, 1))
+		for i := range 5 {
+			events = append(events, server(0.1+float64(i)/10, fmt.Sprintf("n%d", i+1), "c1", "SET", "c1#1", 10))
+		}
+		events = append(events, ok(1, "c1", history.Acquire, 1))
+		for _, n := range nodes {
+			events = append(events, server(8, n, "c1", "EVALSHA", "c1#1", 10))
+		}
+		return with(story(append(events, note(30, "c1", history.Worked, 1))...), func(h *history.Header) { h.Topology, h.Nodes = "independent", 5 })
+	}
+	// Three of five nodes count from 0.3 s on; a renewal on two of them (n4
+	// and n5, the latest anyway) moves nothing, one on three moves it all.
+	for _, tt := range []struct {
+		h    *history.History
+		want float64
+	}{{renewed(), 10.299}, {renewed("n4", "n5"), 10.299}, {renewed("n1", "n2", "n4"), 17.999}} {
+		a := Gather(tt.h).ByAcq[1]
+		if a.GuaranteedEnd != ns(tt.want) || a.Alias != "c1#1" {
+			t.Errorf("guaranteed until %d (alias %q), want %d", a.GuaranteedEnd, a.Alias, ns(tt.want))
+		}
+	}
+}
+
+// TestGuaranteeAfterLateExtend: an extend that succeeds although the lease had
+// ended starts a new lease and says nothing about the time between.
+func TestGuaranteeAfterLateExtend(t *testing.T) {
+	a := Gather(story(join(grant(1, "c1", 1), invoke(14, "c1", history.Extend, 1), ok(15, "c1", history.Extend, 1),
+		note(30, "c1", history.Worked, 1))...)).ByAcq[1]
+	want := []Interval{{ns(1), ns(10.9)}, {ns(15), ns(24)}}
+	if fmt.Sprint(a.Guaranteed) != fmt.Sprint(want) || a.GuaranteedEnd != ns(10.9) {
+		t.Errorf("guaranteed %v until %d, want %v", a.Guaranteed, a.GuaranteedEnd, want)
+	}
+}
+
+// TestExclusionAgainstBruteForce compares the sweep with all pairs of all
+// intervals on random beliefs.
+func TestExclusionAgainstBruteForce(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		f := Gather(story())
+		f.Locks = []string{"a"}
+		for i := range 1 + r.IntN(12) {
+			a := &Acquisition{Acq: i, Client: fmt.Sprint("c", i), Lock: "a", Outcome: history.OK, DoneIndex: i, BeliefEndIndex: -1}
+			at := r.Int64N(40)
+			a.Done = at
+			for range 1 + r.IntN(2) {
+				to := at + r.Int64N(8)
+				if to > at {
+					a.Belief = append(a.Belief, Interval{at, to})
+				}
+				at = to + r.Int64N(8)
+			}
+			if to := a.Done + r.Int64N(6); to > a.Done {
+				a.Guaranteed = []Interval{{a.Done, to}}
+			}
+			f.Acquisitions = append(f.Acquisitions, a)
+		}
+		pairs, broken := 0, 0
+		for i, a := range f.Acquisitions {
+			for _, b := range f.Acquisitions[:i] {
+				if !anyOverlap(a.Belief, b.Belief) {
+					continue
+				}
+				pairs++
+				if anyOverlap(a.Guaranteed, b.Guaranteed) {
+					broken++
+				}
+			}
+		}
+		got := exclusion(f)
+		if int(got.Figures["overlaps"]) != pairs || int(got.Figures["broken"]) != broken || (pairs > 0) != (got.Verdict == Violation) {
+			t.Fatalf("seed %d: %v %v, want %d overlaps and %d broken", seed, got.Verdict, got.Figures, pairs, broken)
+		}
+	}
+}
+
+func anyOverlap(xs, ys []Interval) bool {
+	for _, x := range xs {
+		for _, y := range ys {
+			for n := x.From; n < x.To; n++ {
+				if y.From <= n && n < y.To {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func TestExclusionListsAtMost(t *testing.T) {
+	var events []history.Event
+	for i := range 400 {
+		who := fmt.Sprintf("c%d", i+1)
+		at := 1 + float64(i)*0.001
+		events = append(events, invoke(at, who, history.Acquire, i+1), ok(at, who, history.Acquire, i+1))
+	}
+	r := exclusion(Gather(story(append(events, note(3, "c1", history.Worked, 1))...)))
+	if len(r.Violations) != mostListed || r.Figures["overlaps"] != 400*399/2 {
+		t.Errorf("%d listed, figures %v", len(r.Violations), r.Figures)
+	}
+}

@@ -1,0 +1,158 @@
+package checker
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+// The builders below let a test read as a history. Times are in seconds, the
+// TTL is 10 s. "c1" is client c1 with process 1; "c1/7" is its process 7.
+
+const ttl = 10 * time.Second
+
+func ns(t float64) int64 { return int64(t*1e9 + 0.5) }
+
+func event(t float64, who, f string, typ history.Type, acq int) history.Event {
+	client, process, ok := strings.Cut(who, "/")
+	if !ok {
+		process = strings.TrimPrefix(client, "c")
+	}
+	n, _ := strconv.Atoi(process)
+	return history.Event{T: ns(t), Op: &history.Op{Client: client, Process: n, F: f, Type: typ, Lock: "a", Acq: acq}}
+}
+
+func invoke(t float64, who, f string, acq int) history.Event {
+	return event(t, who, f, history.Invoke, acq)
+}
+func ok(t float64, who, f string, acq int) history.Event   { return event(t, who, f, history.OK, acq) }
+func fail(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.Fail, acq) }
+func info(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.Info, acq) }
+func note(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.Note, acq) }
+
+func until(e history.Event, t float64) history.Event {
+	n := ns(t)
+	e.Op.Until = &n
+	return e
+}
+
+func fence(e history.Event, n uint64) history.Event {
+	e.Op.Fence = &n
+	return e
+}
+
+func code(e history.Event, c string) history.Event {
+	e.Op.Code = c
+	return e
+}
+
+func final(t float64) history.Event {
+	return history.Event{T: ns(t), Op: &history.Op{Process: -1, F: history.Phase, Type: history.Note, Error: "final"}}
+}
+
+func fault(t float64, id int, phase, what string) history.Event {
+	return history.Event{T: ns(t), Nemesis: &history.Nemesis{ID: id, Fault: "pause", Phase: phase, On: []string{"c1"}, What: what}}
+}
+
+func server(t float64, node, client, cmd, owner string, pttl float64) history.Event {
+	return history.Event{T: ns(t), Server: &history.Server{Node: node, Client: client, Cmd: cmd, Key: "lock:a",
+		Reply: "OK", Owner: owner, PTTL: int64(pttl * 1000)}}
+}
+
+func arrive(t float64, client string, acq int, seen, before int64, applied bool) history.Event {
+	r := &history.Resource{Client: client, Acq: acq, F: history.Write, Seen: seen, Before: before, Version: before, Applied: applied}
+	if applied {
+		r.Version++
+	} else {
+		r.Refused = "older token"
+	}
+	return history.Event{T: ns(t), Resource: r}
+}
+
+func token(e history.Event, n uint64) history.Event {
+	e.Resource.Fence = &n
+	return e
+}
+
+// story is a plain single-node history of the lock "basic".
+func story(events ...history.Event) *history.History {
+	return &history.History{
+		Header: history.Header{Schema: history.Schema, Lock: "basic", Resource: "plain", Topology: "single", Nodes: 1,
+			TTL: ttl, LivenessBound: 5 * time.Second},
+		Events: events,
+	}
+}
+
+func with(h *history.History, change func(*history.Header)) *history.History {
+	change(&h.Header)
+	return h
+}
+
+// grant is an acquire by who that takes 0.1 s.
+func grant(t float64, who string, acq int) []history.Event {
+	return []history.Event{invoke(t-0.1, who, history.Acquire, acq), ok(t, who, history.Acquire, acq)}
+}
+
+func join(parts ...any) []history.Event {
+	var all []history.Event
+	for _, p := range parts {
+		switch p := p.(type) {
+		case history.Event:
+			all = append(all, p)
+		case []history.Event:
+			all = append(all, p...)
+		}
+	}
+	return all
+}
+
+// trial is one row of a check's table.
+type trial struct {
+	name    string
+	history *history.History
+	want    Verdict
+	kind    string
+	ops     []int    // of the first violation
+	summary []string // parts of the first violation's sentence
+	reason  string
+	fault   string // part of the first violation's fault
+	skipped bool   // the check does not apply
+}
+
+func try(t *testing.T, name string, trials []trial) {
+	t.Helper()
+	i := slices.IndexFunc(All(), func(c Check) bool { return c.Name == name })
+	for _, tt := range trials {
+		t.Run(tt.name, func(t *testing.T) {
+			if p := history.Validate(tt.history); len(p) > 0 {
+				t.Fatalf("the test's history is malformed: %v", p)
+			}
+			r := run(All()[i], Gather(tt.history))
+			if r.Verdict != tt.want || r.Kind != tt.kind || r.Applies == tt.skipped {
+				t.Fatalf("%s %q applies=%v (%s) %+v, want %s %q", r.Verdict, r.Kind, r.Applies, r.Reason, r.Violations, tt.want, tt.kind)
+			}
+			if !strings.Contains(r.Reason, tt.reason) || r.Verdict == Unknown && r.Reason == "" {
+				t.Errorf("reason %q, want %q", r.Reason, tt.reason)
+			}
+			if tt.want != Violation {
+				return
+			}
+			v := r.Violations[0]
+			if !slices.Equal(v.Ops, tt.ops) {
+				t.Errorf("ops %v, want %v", v.Ops, tt.ops)
+			}
+			if !strings.Contains(v.Fault, tt.fault) || tt.fault == "" && v.Fault != "" {
+				t.Errorf("fault %q, want %q", v.Fault, tt.fault)
+			}
+			for _, part := range tt.summary {
+				if !strings.Contains(v.Summary, part) {
+					t.Errorf("summary %q lacks %q", v.Summary, part)
+				}
+			}
+		})
+	}
+}
