@@ -68,9 +68,12 @@ func (f *Facts) repeated(acqs []*Acquisition) []Found {
 			first[*a.Fence] = a
 			continue
 		}
+		if a.DoneIndex < b.DoneIndex {
+			a, b = b, a
+		}
 		one, two := names(b, a)
 		found = append(found, Found{Kind: FenceRepeated, Ops: []int{b.DoneIndex, a.DoneIndex},
-			Fault: f.active(min(a.Done, b.Done), max(a.Done, b.Done)),
+			Fault: f.active(b.Done, a.Done),
 			Summary: fmt.Sprintf("%s was given fencing token %d at %s and %s the same one at %s: the resource cannot tell them apart.",
 				one, *b.Fence, f.at(b.Done), two, f.at(a.Done))})
 	}

@@ -29,10 +29,16 @@ func event(t float64, who, f string, typ history.Type, acq int) history.Event {
 func invoke(t float64, who, f string, acq int) history.Event {
 	return event(t, who, f, history.Invoke, acq)
 }
-func ok(t float64, who, f string, acq int) history.Event   { return event(t, who, f, history.OK, acq) }
-func fail(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.Fail, acq) }
-func info(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.Info, acq) }
-func note(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.Note, acq) }
+func ok(t float64, who, f string, acq int) history.Event { return event(t, who, f, history.OK, acq) }
+func fail(t float64, who, f string, acq int) history.Event {
+	return event(t, who, f, history.Fail, acq)
+}
+func info(t float64, who, f string, acq int) history.Event {
+	return event(t, who, f, history.Info, acq)
+}
+func note(t float64, who, f string, acq int) history.Event {
+	return event(t, who, f, history.Note, acq)
+}
 
 func until(e history.Event, t float64) history.Event {
 	n := ns(t)

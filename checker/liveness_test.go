@@ -1,0 +1,38 @@
+package checker
+
+import (
+	"testing"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+func TestLiveness(t *testing.T) {
+	const acquire, release = history.Acquire, history.Release
+	try(t, livenessName, []trial{
+		{name: "granted within the bound", want: Pass, history: story(join(final(20), invoke(21, "c1", acquire, 1), ok(25.9, "c1", acquire, 1))...)},
+		{name: "a waiter is not granted", want: Violation, kind: NoGrant, ops: []int{3}, fault: "pause of c1 (1.5 TTL), 1.00s to 18.00s",
+			summary: []string{"nobody held the lock and c1 asked for it from 21.00s on", "not granted for 5.10s (0.51 TTL) (bound 5.00s)"},
+			history: story(join(fault(1, 1, history.Start, "1.5 TTL"), fault(18, 1, history.Stop, ""), final(20), invoke(21, "c1", acquire, 1), ok(26.1, "c1", acquire, 1))...)},
+		{name: "a row of refusals", want: Violation, kind: NoGrant, ops: []int{1, 5}, history: story(
+			final(20), invoke(21, "c1", acquire, 1), fail(22, "c1", acquire, 1), invoke(24, "c2", acquire, 2), fail(25, "c2", acquire, 2), invoke(27, "c1", acquire, 3), fail(28, "c1", acquire, 3))},
+		{name: "pending since before the final phase", want: Violation, kind: NoGrant, ops: []int{0}, history: story(
+			invoke(1, "c1", acquire, 1), final(20), invoke(26, "c2", acquire, 2))},
+		{name: "somebody held it meanwhile", want: Pass, history: story(join(final(20), invoke(21, "c1", acquire, 1), grant(22, "c2", 2),
+			invoke(30, "c2", release, 2), ok(30.1, "c2", release, 2), ok(31, "c1", acquire, 1))...)},
+		{name: "the waiter came back much later", want: Pass, history: story(join(final(20), invoke(21, "c1", acquire, 1), fail(22, "c1", acquire, 1), grant(30, "c1", 2))...)},
+		{name: "an acquire before the gap is no waiting", want: Pass, history: story(join(final(20), grant(21, "c1", 1),
+			invoke(21, "c1", release, 1), ok(21.1, "c1", release, 1), invoke(25.9, "c1", acquire, 2), ok(30.8, "c1", acquire, 2))...)},
+		{name: "a fault outlasts the beginning of the phase", want: Pass, history: story(join(fault(1, 1, history.Start, ""), final(20), invoke(21, "c1", acquire, 1),
+			fault(25, 1, history.Stop, ""), ok(29.9, "c1", acquire, 1))...)},
+		{name: "a dead waiter asks for nothing", want: Unknown, reason: "no acquire was granted", history: story(
+			final(20), invoke(21, "c1", acquire, 1), note(22, "c1", history.Crash, 0), note(40, "c2", history.Crash, 0))},
+		{name: "no final phase", want: Unknown, reason: "no final phase", history: story(grant(1, "c1", 1)...)},
+		{name: "nobody asked", want: Unknown, reason: "no acquire was attempted in the final phase", history: story(join(grant(1, "c1", 1), final(20))...)},
+		{name: "a phase shorter than the bound", want: Unknown, reason: "no acquire was granted", history: story(final(20), invoke(21, "c1", acquire, 1), fail(22, "c1", acquire, 1))},
+		{name: "no bound", want: Unknown, reason: "no liveness bound", history: with(story(final(20), invoke(21, "c1", acquire, 1)), func(h *history.Header) { h.LivenessBound = 0 })},
+		{name: "a key without expiry is left", want: Violation, kind: NoTTLKey, ops: []int{1}, summary: []string{"key lock:a on n1 names c1#1 and has no expiry, last seen at 30.00s"},
+			history: story(server(1, "n1", "c1", "SETNX", "c1#1", -0.001), server(30, "n1", "", history.Left, "c1#1", -0.001))},
+		{name: "a key that got its expiry", want: Unknown, reason: "no final phase", history: story(server(1, "n1", "c1", "SETNX", "c1#1", -0.001), server(1.1, "n1", "c1", "PEXPIRE", "c1#1", 10))},
+		{name: "a counter needs no expiry", want: Unknown, reason: "no final phase", history: story(server(1, "n1", "c1", "INCR", "", -0.001))},
+	})
+}
