@@ -65,7 +65,9 @@ func (c *Client) Run(ctx context.Context) {
 }
 
 // span is a duration of the workload for this run's TTL.
-func (c *Client) span(s interface{ Of(time.Duration) time.Duration }) time.Duration {
+func (c *Client) span(s interface {
+	Of(time.Duration) time.Duration
+}) time.Duration {
 	return s.Of(c.TTL)
 }
 

@@ -13,7 +13,10 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
@@ -133,6 +136,7 @@ func (c Config) grace() time.Duration {
 // Run plays the run in its world.
 func Run(ctx context.Context, cfg Config) *Result {
 	cfg = cfg.WithDefaults()
+	silence.Do(func() { redis.SetLogger(quiet{}) })
 	began := time.Now()
 	var r *Result
 	switch cfg.World {
@@ -154,3 +158,12 @@ func unfired(d *nemesis.Driver, rec *history.Recorder) {
 		rec.Record(history.Event{Nemesis: &history.Nemesis{Fault: what, Phase: history.Never}})
 	}
 }
+
+// quiet keeps go-redis from logging every refused dial to stderr: refused
+// dials are what a nemesis is for, and the history has them.
+type quiet struct{}
+
+// Printf implements go-redis's logger.
+func (quiet) Printf(context.Context, string, ...any) {}
+
+var silence sync.Once // go-redis's logger is one for the process

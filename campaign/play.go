@@ -1,0 +1,181 @@
+// Package campaign plays runs from the job to the verdict: one, or many over
+// all cores. It puts harness, checker, reports and store together, for the
+// command line and for whoever drives holdfast from Go.
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-io/holdfast/checker"
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/harness"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+// LoadScenario takes a built-in name or the path of a YAML file.
+func LoadScenario(name string) (*scenarios.Scenario, error) {
+	if strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
+		return scenarios.ReadFile(name)
+	}
+	return scenarios.Load(name)
+}
+
+// FindLock finds a lock of the catalogue, or says which name is nearest.
+func FindLock(name string) (catalogue.Entry, error) {
+	if e, ok := catalogue.Find(name); ok {
+		return e, nil
+	}
+	var names []string
+	for _, e := range append(catalogue.All(), catalogue.Mutants()...) {
+		names = append(names, e.Name)
+	}
+	hint := ""
+	if near := scenarios.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return catalogue.Entry{}, fmt.Errorf("there is no lock %q%s", name, hint)
+}
+
+// configOf turns a job into the harness's configuration.
+func configOf(j store.Job) (harness.Config, error) {
+	s, err := LoadScenario(j.Scenario)
+	if err != nil {
+		return harness.Config{}, err
+	}
+	lock, err := FindLock(j.Lock)
+	if err != nil {
+		return harness.Config{}, err
+	}
+	return harness.Config{
+		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
+		Topology: cluster.Topology(j.Topology),
+	}.WithDefaults(), nil
+}
+
+// Play plays one job and judges it. With a root it stores the run there.
+func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.History) {
+	cfg, err := configOf(j)
+	if err != nil {
+		return failed(j, err), nil
+	}
+	dir := ""
+	if root != "" {
+		dir = j.Dir(root)
+		if err := store.Begin(dir, j); err != nil {
+			return failed(j, err), nil
+		}
+	}
+	scratch, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return failed(j, fmt.Errorf("make a scratch folder: %w", err)), nil
+	}
+	defer os.RemoveAll(scratch)
+	cfg.Dir = scratch
+	res := harness.Run(ctx, cfg)
+	if dir != "" && res.History != nil {
+		if err := store.SaveHistory(dir, res.History); err != nil {
+			res.Err = errors.Join(res.Err, err)
+		}
+	}
+	run := judge(j, cfg, res)
+	if dir != "" {
+		if res.History != nil {
+			run.History = filepath.Join(dir, store.HistoryFile)
+		}
+		if err := store.SaveVerdict(dir, run); err != nil {
+			run.Error = errors.Join(res.Err, err).Error()
+		}
+	}
+	return run, res.History
+}
+
+// failed is a job that never became a run.
+func failed(j store.Job, err error) reports.Run {
+	return reports.Run{
+		Scenario: j.Scenario, Lock: j.Lock, World: j.World, Topology: j.Topology, Seed: j.Seed,
+		TTLNanos: int64(j.TTL), Verdict: checker.Error, Outcome: string(checker.Error),
+		Expected: map[string]string{}, Error: err.Error(), Repeat: Repeat(j),
+	}
+}
+
+// judge puts what happened beside what was expected.
+func judge(j store.Job, cfg harness.Config, res *harness.Result) reports.Run {
+	run := reports.Run{
+		Scenario: cfg.Scenario.Name, About: cfg.Scenario.About, Lock: cfg.Lock.Name,
+		World: string(cfg.World), Topology: string(cfg.Topology), Seed: cfg.Seed, TTLNanos: int64(cfg.TTL),
+		Expected: cfg.Scenario.ExpectedOf(cfg.Lock.Name), Leaks: res.Leaks,
+		VirtualSeconds: res.Virtual.Seconds(), WallSeconds: res.Wall.Seconds(), Repeat: Repeat(j),
+	}
+	if res.Err != nil {
+		run.Error = res.Err.Error()
+	}
+	switch {
+	case res.Skipped != "":
+		run.Checks = []checker.Result{{Name: "world", Verdict: checker.Unknown, Applies: true, Reason: res.Skipped}}
+	case res.History != nil:
+		run.Checks = checker.Judge(res.History)
+		run.HistorySHA256 = res.History.SHA256()
+		run.Ops = countOps(res.History)
+	}
+	return Conclude(run)
+}
+
+// Conclude fills in what follows from the checks and the expectation.
+func Conclude(run reports.Run) reports.Run {
+	run.Verdict = checker.Overall(run.Checks)
+	if run.Error != "" {
+		run.Verdict = checker.Worst(run.Verdict, checker.Error)
+	}
+	run.Outcome = reports.Outcome(run.Checks, run.Verdict)
+	run.Matched, run.Mismatches = reports.Match(run.Checks, run.Expected)
+	if run.Error != "" {
+		run.Matched = false
+	}
+	return run
+}
+
+// countOps counts the calls of clients.
+func countOps(h *history.History) int {
+	n := 0
+	for _, ev := range h.Events {
+		if ev.Op != nil && ev.Op.Type == history.Invoke {
+			n++
+		}
+	}
+	return n
+}
+
+// Repeat is the command that plays a job again.
+func Repeat(j store.Job) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "holdfast run %s --lock %s", quote(j.Scenario), quote(j.Lock))
+	if j.World != "" && j.World != string(cluster.Sim) {
+		fmt.Fprintf(&b, " --on %s", j.World)
+	}
+	if j.Topology != "" {
+		fmt.Fprintf(&b, " --topology %s", j.Topology)
+	}
+	fmt.Fprintf(&b, " --seed %d", j.Seed)
+	if j.TTL != 0 {
+		fmt.Fprintf(&b, " --ttl %s", j.TTL.Round(time.Microsecond))
+	}
+	return b.String()
+}
+
+// quote protects a word from the shell where it needs it.
+func quote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+./:") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

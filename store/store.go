@@ -1,0 +1,156 @@
+// Package store keeps runs on disk:
+//
+//	runs/<scenario>/<lock>/<world>-<seed>/run.json       what was run: written before the start
+//	                                      history.jsonl  what happened: written before judging
+//	                                      verdict.json   what it means: written last
+//
+// A run that crashes leaves what it had written, so that it can be judged, or
+// played again, later.
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/reports"
+)
+
+// The files of a stored run.
+const (
+	RunFile     = "run.json"
+	HistoryFile = "history.jsonl"
+	VerdictFile = "verdict.json"
+)
+
+// Job says what to run: enough to play it again.
+type Job struct {
+	// Scenario is a built-in name or the path of a file.
+	Scenario string `json:"scenario"`
+	Lock     string `json:"lock"`
+	World    string `json:"world"`
+	// Topology replaces the scenario's own; empty keeps it.
+	Topology string        `json:"topology,omitempty"`
+	Seed     uint64        `json:"seed"`
+	TTL      time.Duration `json:"ttl_ns,omitempty"`
+}
+
+// Dir is where a run lives under a root. A scenario from a file has its base
+// name without the ending.
+func (j Job) Dir(root string) string {
+	name := strings.TrimSuffix(filepath.Base(j.Scenario), filepath.Ext(j.Scenario))
+	leaf := fmt.Sprintf("%s-%d", j.World, j.Seed)
+	if j.Topology != "" {
+		leaf = fmt.Sprintf("%s-%s-%d", j.World, j.Topology, j.Seed)
+	}
+	return filepath.Join(root, name, j.Lock, leaf)
+}
+
+// Begin makes the run's folder anew and writes its configuration.
+func Begin(dir string, j Job) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the run's folder: %w", err)
+	}
+	for _, old := range []string{HistoryFile, VerdictFile} {
+		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the former run: %w", err)
+		}
+	}
+	return writeJSON(filepath.Join(dir, RunFile), j)
+}
+
+// SaveHistory writes the history.
+func SaveHistory(dir string, h *history.History) error {
+	var b bytes.Buffer
+	if err := history.WriteAll(&b, h); err != nil {
+		return fmt.Errorf("encode the history: %w", err)
+	}
+	return writeFile(filepath.Join(dir, HistoryFile), b.Bytes())
+}
+
+// SaveVerdict writes the verdict.
+func SaveVerdict(dir string, r reports.Run) error {
+	var b bytes.Buffer
+	if err := reports.JSON(&b, reports.Document{Schema: reports.Schema, Runs: []reports.Run{r}}); err != nil {
+		return fmt.Errorf("encode the verdict: %w", err)
+	}
+	return writeFile(filepath.Join(dir, VerdictFile), b.Bytes())
+}
+
+// ReadHistory reads a history, from its file or from a run's folder. It
+// returns the file's path too.
+func ReadHistory(path string) (*history.History, string, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, HistoryFile)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, path, fmt.Errorf("open the history: %w", err)
+	}
+	defer f.Close()
+	h, err := history.ReadAll(f)
+	if err != nil {
+		return nil, path, fmt.Errorf("%s: %w", path, err)
+	}
+	return h, path, nil
+}
+
+// ReadJob reads what was run, from a run's folder or any file in it.
+func ReadJob(path string) (Job, error) {
+	var j Job
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		path = filepath.Dir(path)
+	}
+	path = filepath.Join(path, RunFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return j, fmt.Errorf("read the run's configuration: %w", err)
+	}
+	if err := json.Unmarshal(b, &j); err != nil {
+		return j, fmt.Errorf("%s: %w", path, err)
+	}
+	return j, nil
+}
+
+// ReadVerdict reads a stored verdict.
+func ReadVerdict(dir string) (reports.Run, error) {
+	var d reports.Document
+	b, err := os.ReadFile(filepath.Join(dir, VerdictFile))
+	if err != nil {
+		return reports.Run{}, fmt.Errorf("read the verdict: %w", err)
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return reports.Run{}, fmt.Errorf("%s: %w", filepath.Join(dir, VerdictFile), err)
+	}
+	if d.Schema != reports.Schema || len(d.Runs) != 1 {
+		return reports.Run{}, fmt.Errorf("%s: not one run of %s", filepath.Join(dir, VerdictFile), reports.Schema)
+	}
+	return d.Runs[0], nil
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return writeFile(path, append(b, '\n'))
+}
+
+// writeFile writes whole files only: a reader never sees half of one.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, b, 0o644); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
