@@ -40,7 +40,6 @@ func (d *decoder) check(f *document) {
 	d.positive("/workload/acquire-timeout", w.AcquireTimeout)
 	d.positive("/workload/call-timeout", w.CallTimeout)
 	d.positive("/workload/write-timeout", w.WriteTimeout)
-	d.checkWorkloadTurns(w)
 	for key, n := range map[string]int{
 		"acquires-before": f.Coverage.AcquiresBefore, "acquires-during": f.Coverage.AcquiresDuring,
 		"acquires-after": f.Coverage.AcquiresAfter,
@@ -51,17 +50,6 @@ func (d *decoder) check(f *document) {
 	}
 	for i := range f.Nemesis {
 		d.checkStep(fmt.Sprintf("/nemesis/%d", i), &f.Nemesis[i].Step, f)
-	}
-}
-
-// checkWorkloadTurns refuses rounds that take no time at all: in virtual time
-// they never end.
-func (d *decoder) checkWorkloadTurns(w Workload) {
-	if w.Hold.IsZero() && w.Think.IsZero() {
-		d.fail("/workload", "hold and think are both 0, so that a round takes no time")
-	}
-	if w.Retry.IsZero() {
-		d.fail("/workload/retry", "retry is 0, so that a refused client asks without a pause")
 	}
 }
 

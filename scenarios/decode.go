@@ -138,7 +138,7 @@ func (d *decoder) parse(data []byte) (root ast.Node) {
 	case 1:
 		return bodies[0]
 	}
-	d.failAt(placeOf(bodies[1].GetToken()), "a file holds one scenario: this is the second document")
+	d.failAt(place(bodies[1]), "a file holds one scenario: this is the second document")
 	return nil
 }
 
@@ -149,17 +149,39 @@ func placeOf(t *token.Token) position {
 	return position{line: t.Position.Line, column: max(t.Position.Column, 1)}
 }
 
-// place of a node: a scalar's own, and for a map that of its first key.
+// place of a node: its own, and for a map or list in block style that of the
+// first thing in it.
 func place(n ast.Node) position {
-	if m, ok := n.(ast.MapNode); ok {
-		if it := m.MapRange(); it.Next() {
-			return placeOf(it.Key().GetToken())
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if n.IsFlowStyle {
+			return placeOf(n.Start)
 		}
-	}
-	if s, ok := n.(*ast.SequenceNode); ok && len(s.Values) > 0 && !s.IsFlowStyle {
-		return place(s.Values[0])
+		if len(n.Values) > 0 {
+			return placeOf(n.Values[0].Key.GetToken())
+		}
+	case *ast.MappingValueNode:
+		return placeOf(n.Key.GetToken())
+	case *ast.SequenceNode:
+		if n.IsFlowStyle || len(n.Values) == 0 {
+			return placeOf(n.Start)
+		}
+		return place(n.Values[0])
 	}
 	return placeOf(n.GetToken())
+}
+
+// inLine says that a value stands beside its key and not below it.
+func inLine(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.IsFlowStyle
+	case *ast.SequenceNode:
+		return n.IsFlowStyle
+	case *ast.MappingValueNode, *ast.NullNode:
+		return false
+	}
+	return true
 }
 
 // describe names what stands there for a message.
@@ -208,7 +230,7 @@ func (d *decoder) pairs(path string, n ast.Node) ([]pair, bool) {
 		seen[key.Value] = true
 		p := pair{key: key.Value, at: at, value: it.Value()}
 		d.at[path+"/"+p.key] = at
-		if _, scalar := p.value.(ast.ScalarNode); scalar {
+		if inLine(p.value) {
 			d.at[path+"/"+p.key] = place(p.value)
 		}
 		out = append(out, p)

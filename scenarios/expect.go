@@ -13,11 +13,14 @@ var checks = []string{"assumptions", "exclusion", "updates", "fencing", "lineari
 // scenario that expects the harness to fail expects nothing of a lock.
 var verdicts = []string{"pass", "violation", "unknown"}
 
-// kinds of violation that may be expected instead of the plain word: overrun
-// is the holder's doing, broken is the lock service's.
+// kinds of violation that may be expected instead of the plain word, as package
+// checker names them: overrun is the holder's doing, broken the lock service's.
 var kinds = map[string][]string{
-	"exclusion": {"overrun", "broken"},
-	"updates":   {"lost-update"},
+	"exclusion":       {"overrun", "broken"},
+	"updates":         {"lost-update"},
+	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused"},
+	"linearizability": {"not-linearizable"},
+	"liveness":        {"no-grant", "no-ttl-key"},
 }
 
 // values that may be expected of a check.

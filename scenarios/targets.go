@@ -99,6 +99,10 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 		d.ends(path, f.From, f.To, c)
 	case nemesis.Delay:
 		d.ends(path, f.From, f.To, c)
+		if !d.has(path + "/by") {
+			d.fail(path, "how much slower? write by: and a length")
+			return
+		}
 		d.positive(path+"/by", f.By)
 	case nemesis.Partition:
 		d.checkGroups(path+"/groups", f.Groups, c)
