@@ -56,8 +56,9 @@ type Trigger struct {
 	// the critical section are notes: worked, check, abandon, lost.
 	Op   string
 	Type history.Type
-	// Command matches a command as a node has executed it and before its
-	// reply is read: SET, EVALSHA (which EVAL matches too).
+	// Command matches a command of a client on a lock's key, as a node has
+	// executed it and before its reply is read: SET, EVALSHA (which EVAL
+	// matches too), or [AnyCommand], since locks differ in how they ask.
 	Command string
 	Node    string
 	// Client restricts either kind of event.
@@ -67,6 +68,9 @@ type Trigger struct {
 	// After waits between the event and the fault.
 	After Span
 }
+
+// AnyCommand in a trigger matches every command; "*" says the same.
+const AnyCommand = "any"
 
 // timed says that the trigger is a time and no event.
 func (t Trigger) timed() bool { return t.Op == "" && t.Command == "" }
@@ -78,12 +82,24 @@ func (t Trigger) matches(ev history.Event) bool {
 		return ev.Op.F == t.Op && (t.Type == "" || ev.Op.Type == t.Type) &&
 			(t.Client == "" || ev.Op.Client == t.Client)
 	case t.Command != "" && ev.Server != nil:
-		return ev.Server.Client != "" && sameCommand(t.Command, ev.Server.Cmd) &&
+		return ev.Server.Client != "" && t.commands(*ev.Server) &&
 			(t.Node == "" || ev.Server.Node == t.Node) &&
 			(t.Client == "" || ev.Server.Client == t.Client)
 	}
 	return false
 }
+
+// commands says whether a server event is one of the trigger's commands. A
+// script that the node did not know has done nothing and comes again as EVAL:
+// counted twice, the "first command" of a lock would fall before its grant.
+func (t Trigger) commands(ev history.Server) bool {
+	if strings.HasPrefix(ev.Reply, "NOSCRIPT") {
+		return false
+	}
+	return t.any() || sameCommand(t.Command, ev.Cmd)
+}
+
+func (t Trigger) any() bool { return t.Command == "*" || strings.EqualFold(t.Command, AnyCommand) }
 
 // sameCommand treats EVAL and EVALSHA as one: which of them is sent depends
 // on what the script cache holds, and a scenario should not.
@@ -100,7 +116,11 @@ func (t Trigger) String() string {
 	case t.timed():
 		fmt.Fprintf(&b, "at %v", t.At)
 	case t.Command != "":
-		fmt.Fprintf(&b, "%s number %d", strings.ToUpper(t.Command), nth)
+		what := strings.ToUpper(t.Command)
+		if t.any() {
+			what = "command"
+		}
+		fmt.Fprintf(&b, "%s number %d", what, nth)
 		if t.Node != "" {
 			fmt.Fprintf(&b, " on %s", t.Node)
 		}
