@@ -117,6 +117,11 @@ func renewals() []Mutant {
 			New:   withWatchdog(watchdog.Mistakes{IntervalIsTTL: true}),
 		},
 		{
+			Name: "renewal-never-stopped", TwinOf: "watchdog",
+			About: "release does not stop the renewer: it renews the next lease of the same object too",
+			New:   withWatchdog(watchdog.Mistakes{NeverStops: true}),
+		},
+		{
 			Name: "renewal-stops-after-one-error", TwinOf: "reference",
 			About: "one failed renewal ends them all though the lease has time left",
 			New:   withReference(reference.Mistakes{RenewalStopsAtFirstError: true}),

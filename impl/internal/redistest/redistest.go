@@ -22,12 +22,20 @@ import (
 	"github.com/holdfast-io/holdfast/impl"
 )
 
+// go-redis logs every failed dial, and failing dials are what the tests are
+// about.
+func init() { redis.SetLogger(silence{}) }
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
 // Node is one Redis server in memory.
 type Node struct {
 	*miniredis.Miniredis
 	name, addr string
 
-	refuse      atomic.Bool  // dials fail at once
+	refuse      atomic.Bool  // dials and writes fail at once
 	blackHole   atomic.Bool  // nothing passes and nothing fails
 	loseReplies atomic.Int64 // as many reads are swallowed
 	delay       atomic.Int64 // each read returns this much later
@@ -45,6 +53,11 @@ func Start(t testing.TB, n int) []*Node {
 		nodes[i] = &Node{Miniredis: m, name: "n" + number, addr: "10.0.0." + number + ":6379"}
 	}
 	return nodes
+}
+
+// Link is another way to the same server, with faults of its own.
+func (n *Node) Link() *Node {
+	return &Node{Miniredis: n.Miniredis, name: n.name, addr: n.addr}
 }
 
 // Env is the environment of one client with all the nodes.
@@ -67,7 +80,8 @@ func Env(ttl time.Duration, nodes ...*Node) impl.Env {
 	return env
 }
 
-// Refuse makes every new connection fail (or not, any more).
+// Refuse makes every new connection and every open one fail (or not, any
+// more), as when the process has ended.
 func (n *Node) Refuse(on bool) { n.refuse.Store(on) }
 
 // BlackHole makes everything in either direction vanish (or not, any more).
@@ -105,6 +119,9 @@ type conn struct {
 func (c *conn) Write(p []byte) (int, error) {
 	if c.node.blackHole.Load() {
 		return len(p), nil
+	}
+	if c.node.refuse.Load() {
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: errors.New("connection reset")}
 	}
 	return c.Conn.Write(p)
 }

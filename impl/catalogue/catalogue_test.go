@@ -1,0 +1,153 @@
+package catalogue_test
+
+import (
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-io/holdfast/impl"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/impl/internal/redistest"
+)
+
+func everything() []catalogue.Entry { return append(catalogue.All(), catalogue.Mutants()...) }
+
+// abilities are what a lease can really do.
+func abilities(lease impl.Lease) []string {
+	var found []string
+	if _, ok := lease.(impl.Fencer); ok {
+		found = append(found, catalogue.AbilityFence)
+	}
+	if _, ok := lease.(impl.Extender); ok {
+		found = append(found, catalogue.AbilityExtend)
+	}
+	if _, ok := lease.(impl.Validity); ok {
+		found = append(found, catalogue.AbilityUntil)
+	}
+	if _, ok := lease.(impl.LossNotifier); ok {
+		found = append(found, catalogue.AbilityLost)
+	}
+	return found
+}
+
+// The table is right about every lock's abilities and key, every lock can be
+// taken and given back twice, leaves no key without TTL but its fence counter,
+// and no goroutine.
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	for _, e := range everything() {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				count := 1
+				if e.Quorum {
+					count = 5
+				}
+				nodes := redistest.Start(t, count)
+				lock, err := e.New(redistest.Env(10*time.Second, nodes...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					lease, err := lock.Acquire(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := abilities(lease); !slices.Equal(got, e.Abilities) {
+						t.Errorf("abilities %v, the table says %v", got, e.Abilities)
+					}
+					if !nodes[0].Exists(e.KeyPrefix + "job") {
+						t.Errorf("no key %sjob among %v", e.KeyPrefix, nodes[0].Keys())
+					}
+					if err := lease.Release(t.Context()); err != nil {
+						t.Errorf("release: %v", err)
+					}
+				}
+				for _, key := range nodes[0].Keys() {
+					if !strings.Contains(key, "fence:") {
+						t.Errorf("key %s is left", key)
+					}
+				}
+				if err := lock.(io.Closer).Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestNoLockTakesAWrongEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, e := range everything() {
+		lock, err := e.New(impl.Env{Name: "job", TTL: time.Second})
+		if err == nil || !strings.Contains(err.Error(), "no nodes") {
+			t.Errorf("%s: no nodes gives %v", e.Name, err)
+		}
+		if lock != nil {
+			t.Errorf("%s: a lock comes with the error", e.Name)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, e := range catalogue.All() {
+		names = append(names, e.Name)
+	}
+	want := []string{
+		"basic", "reentrant", "watchdog", "redlock", "service",
+		"basic+fence", "service+fence", "redlock+fence", "reference",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("names %v, want %v", names, want)
+	}
+	if got := catalogue.Five(); !slices.Equal(got, want[:5]) {
+		t.Errorf("five %v", got)
+	}
+	seen := map[string]bool{}
+	for _, e := range everything() {
+		if seen[e.Name] {
+			t.Errorf("%s is there twice", e.Name)
+		}
+		seen[e.Name] = true
+		got, ok := catalogue.Find(e.Name)
+		if !ok || got.Name != e.Name || got.Mutant != e.Mutant {
+			t.Errorf("Find(%q) = %+v, %v", e.Name, got, ok)
+		}
+		if e.About == "" || strings.HasSuffix(e.About, ".") || reflect.ValueOf(e.Promises).IsZero() {
+			t.Errorf("%s: about %q, promises %+v", e.Name, e.About, e.Promises)
+		}
+		if _, ok := catalogue.Find(e.TwinOf); !ok && e.TwinOf != "" {
+			t.Errorf("%s has the twin %q, which does not exist", e.Name, e.TwinOf)
+		}
+	}
+	if _, ok := catalogue.Find("lock"); ok {
+		t.Error("found a lock that does not exist")
+	}
+}
+
+// Every weakness names a scenario that the harness has.
+func TestWeaknesses(t *testing.T) {
+	t.Parallel()
+	scenarios := []string{
+		"calm", "slow-work", "kleppmann-gc-pause", "kleppmann-fencing", "redlock-fence", "pause-during-acquire",
+		"delayed-write", "kleppmann-clock-jump", "crash-restart-amnesia", "delayed-restart",
+		"failover-before-replication", "partition-holder", "partition-minority", "renewal-blip", "node-stall",
+	}
+	for _, e := range everything() {
+		if len(e.Weaknesses) == 0 {
+			t.Errorf("%s has no weakness", e.Name)
+		}
+		for _, w := range e.Weaknesses {
+			_, rest, _ := strings.Cut(w, " (")
+			if !slices.Contains(scenarios, strings.TrimSuffix(rest, ")")) {
+				t.Errorf("%s: %q names no scenario", e.Name, w)
+			}
+		}
+	}
+}
