@@ -58,12 +58,21 @@ func (b *believer) pass(m mark) {
 		if b.until <= m.t {
 			b.close(m.t, EndUntil, m.index)
 		} else if !b.open {
-			b.open, b.from = true, m.t
+			b.reopen(m.t)
 		}
 	}
 	if m.end != "" {
 		b.close(m.t, m.end, m.index)
 		b.over = true
+	}
+}
+
+// reopen starts belief again; told at the very moment of the end, it goes on.
+func (b *believer) reopen(t int64) {
+	b.open, b.from = true, t
+	if n := len(b.a.Belief); n > 0 && b.a.Belief[n-1].To == t {
+		b.from = b.a.Belief[n-1].From
+		b.a.Belief = b.a.Belief[:n-1]
 	}
 }
 

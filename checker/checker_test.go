@@ -76,6 +76,10 @@ func TestPanicIsAnError(t *testing.T) {
 	if r.Name != "clumsy" || r.Verdict != Error || !r.Applies || !strings.Contains(r.Reason, "fell over") || !strings.Contains(r.Reason, "checker_test.go") {
 		t.Errorf("%+v", r)
 	}
+	blind := []Check{{Name: "blind", Run: func(*Facts) Result { return Result{Verdict: Pass, Applies: true} }}}
+	if r := judge(nil, blind)[0]; r.Verdict != Error || !strings.Contains(r.Reason, "reading the history panicked") {
+		t.Errorf("a check passed a history that could not be read: %+v", r)
+	}
 	if got := Overall(Judge(nil)); got != Error {
 		t.Errorf("no history at all is %s, want error", got)
 	}
@@ -89,6 +93,9 @@ func TestFaultWords(t *testing.T) {
 	}
 	if got := f.active(0, 0.1e9); got != "" {
 		t.Errorf("%q was active before its start", got)
+	}
+	if got, want := f.active(ns(16), ns(20)), "pause of c1 (2 TTL forward), from 1.00s on"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	h.Header.TTL = 50 * time.Millisecond
 	if got := Gather(h).at(ns(0.2)); got != "0.2000s" {

@@ -98,10 +98,9 @@ func (o *overlaps) sweep(held []*Acquisition) {
 			if earlier.To <= s.From {
 				continue
 			}
+			// Never the same acquisition: its intervals are disjoint.
 			kept = append(kept, earlier)
-			if earlier.a != s.a {
-				o.add(earlier, s)
-			}
+			o.add(earlier, s)
 		}
 		active = append(kept, s)
 		if len(o.pairs) >= mostPairs {

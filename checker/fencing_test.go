@@ -23,9 +23,11 @@ func TestFencing(t *testing.T) {
 			history: with(story(join(granted(1, "c1", 1, 100), granted(12, "c2", 2, 6))...), fenced)},
 		{name: "the maximum counts, not the last", want: Violation, kind: FenceNotMonotonic, ops: []int{3, 5},
 			history: with(story(join(granted(1, "c1", 1, 9), granted(2, "c2", 2, 12), granted(3, "c3", 3, 11))...), fenced)},
+		{name: "measured by the newest, not by the last", want: Violation, kind: FenceNotMonotonic, ops: []int{1, 3}, count: 2,
+			history: with(story(join(granted(1, "c1", 1, 12), granted(2, "c2", 2, 3), granted(3, "c3", 3, 9))...), fenced)},
 		{name: "slow reply of an older token is lawful", want: Pass, reason: "plain", history: with(story(
 			invoke(0, "c1", acquire, 1), invoke(1, "c2", acquire, 2), fence(ok(2, "c2", acquire, 2), 2), fence(ok(3, "c1", acquire, 1), 1)), fenced)},
-		{name: "the same token twice", want: Violation, kind: FenceRepeated, ops: []int{1, 3}, summary: []string{"fencing token 7", "the same one"},
+		{name: "the same token twice", want: Violation, kind: FenceRepeated, ops: []int{1, 3}, count: 1, summary: []string{"fencing token 7", "the same one"},
 			history: with(story(join(granted(1, "c1", 1, 7), granted(12, "c2", 2, 7))...), fenced)},
 		{name: "the same token at once", want: Violation, kind: FenceRepeated, ops: []int{2, 3}, history: with(story(
 			invoke(0, "c1", acquire, 1), invoke(1, "c2", acquire, 2), fence(ok(2, "c2", acquire, 2), 2), fence(ok(3, "c1", acquire, 1), 2)), fenced)},

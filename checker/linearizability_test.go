@@ -33,6 +33,14 @@ func TestLinearizability(t *testing.T) {
 		{name: "not held is the service's word", want: Pass, history: story(join(
 			grant(1, "c1", 1), invoke(2, "c1", release, 1), code(fail(3, "c1", release, 1), "UNLOCK_FAILED"), grant(4, "c2", 2))...)},
 		{name: "a loss notice is the lock's word", want: Pass, history: story(join(grant(1, "c1", 1), note(3, "c1", history.Lost, 1), grant(4, "c2", 2))...)},
+		{name: "granted as the release is invoked", want: Pass, history: story(join(
+			grant(1, "c1", 1), invoke(1.5, "c2", acquire, 2), invoke(2, "c1", release, 1), ok(2, "c2", acquire, 2))...)},
+		{name: "a second release changes nothing", want: Pass, history: story(join(grant(1, "c1", 1), invoke(2, "c1", release, 1), ok(2.1, "c1", release, 1),
+			invoke(3, "c1", release, 1), code(fail(3.1, "c1", release, 1), unreachable), grant(4, "c2", 2))...)},
+		{name: "a refused extend is the service's word", want: Pass, history: story(join(
+			grant(1, "c1", 1), invoke(2, "c1", history.Extend, 1), code(fail(3, "c1", history.Extend, 1), "UNLOCK_FAILED"), grant(4, "c2", 2))...)},
+		{name: "an extend that left no client is not", want: Violation, kind: NotLinearizable, ops: []int{1, 5}, history: story(join(
+			grant(1, "c1", 1), invoke(2, "c1", history.Extend, 1), code(fail(3, "c1", history.Extend, 1), unreachable), grant(4, "c2", 2))...)},
 		{name: "unknown acquire dropped", want: Pass, history: story(join(
 			invoke(0, "c1", acquire, 1), info(1, "c1", acquire, 1), grant(2, "c2", 2), invoke(3, "c2", release, 2), ok(3.1, "c2", release, 2), grant(4, "c3", 3))...)},
 		{name: "unknown acquire that took effect", want: Pass, history: story(join(

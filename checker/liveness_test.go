@@ -25,7 +25,7 @@ func TestLiveness(t *testing.T) {
 		{name: "a fault outlasts the beginning of the phase", want: Pass, history: story(join(fault(1, 1, history.Start, ""), final(20), invoke(21, "c1", acquire, 1),
 			fault(25, 1, history.Stop, ""), ok(29.9, "c1", acquire, 1))...)},
 		{name: "a dead waiter asks for nothing", want: Unknown, reason: "no acquire was granted", history: story(
-			final(20), invoke(21, "c1", acquire, 1), note(22, "c1", history.Crash, 0), note(40, "c2", history.Crash, 0))},
+			final(20), invoke(21, "c1", acquire, 1), note(22, "c1", history.Crash, 0), note(40, "c1", history.Crash, 0))},
 		{name: "no final phase", want: Unknown, reason: "no final phase", history: story(grant(1, "c1", 1)...)},
 		{name: "nobody asked", want: Unknown, reason: "no acquire was attempted in the final phase", history: story(join(grant(1, "c1", 1), final(20))...)},
 		{name: "a phase shorter than the bound", want: Unknown, reason: "no acquire was granted", history: story(final(20), invoke(21, "c1", acquire, 1), fail(22, "c1", acquire, 1))},

@@ -126,6 +126,7 @@ type trial struct {
 	summary []string // parts of the first violation's sentence
 	reason  string
 	fault   string // part of the first violation's fault
+	count   int    // of violations, where it matters
 	skipped bool   // the check does not apply
 }
 
@@ -146,6 +147,9 @@ func try(t *testing.T, name string, trials []trial) {
 			}
 			if tt.want != Violation {
 				return
+			}
+			if tt.count > 0 && len(r.Violations) != tt.count {
+				t.Errorf("%d violations, want %d: %+v", len(r.Violations), tt.count, r.Violations)
 			}
 			v := r.Violations[0]
 			if !slices.Equal(v.Ops, tt.ops) {
