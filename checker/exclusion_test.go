@@ -24,7 +24,7 @@ func TestExclusion(t *testing.T) {
 		{name: "promised twice", want: Violation, kind: Broken, ops: []int{1, 3},
 			summary: []string{"c2 was granted the lock at 5.00s while c1 still believed it held it (granted at 1.00s)", "c1's lease was guaranteed until 10.90s: the lock service broke its promise"},
 			history: story(join(grant(1, "c1", 1), grant(5, "c2", 2), note(6, "c2", history.Worked, 2))...)},
-		{name: "pause in acquire is an overrun, not broken", want: Violation, kind: Overrun, ops: []int{4, 5}, fault: "1.02 TTL",
+		{name: "pause in acquire is an overrun, not broken", want: Violation, kind: Overrun, ops: []int{4, 5}, fault: "pause of c1 (1.02 TTL)",
 			summary: []string{"c1 heard at 15.00s that it had been granted the lock, when its lease had already ended at 10.00s", "c1 outlived its lease by 6.00s"},
 			history: story(join(invoke(0, "c1", acquire, 1), fault(0.1, 1, history.Start, "1.02 TTL"), fault(10.3, 1, history.Stop, ""), grant(10.5, "c2", 2), ok(15, "c1", acquire, 1), note(16, "c1", history.Worked, 1))...)},
 		{name: "belief ended by told validity", want: Pass, history: story(join(

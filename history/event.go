@@ -110,8 +110,11 @@ const (
 	Abandon = "abandon" // the holder saw that its validity was over and went without writing
 	Worked  = "worked"  // the holder finished its work and is about to check and write
 	Crash   = "crash"   // the client died
-	Phase   = "phase"   // the run entered the phase named in Error: "final"
+	Phase   = "phase"   // the run entered the phase named in Error
 )
+
+// Final is the phase in which everything has healed and liveness is due.
+const Final = "final"
 
 // Op is one event of a client.
 type Op struct {
