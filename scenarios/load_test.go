@@ -83,6 +83,9 @@ var bad = []struct {
 		want: `f.yaml:3:29: -1 is not right here: write a number from 0 on`},
 	{name: "alias", file: head("workload: &w {}\n"),
 		want: `f.yaml:3:11: here belongs a map, not an anchor, alias or tag, which scenarios do not use`},
+	{name: "same key, quoted", file: head("clients: 2\n\"clients\": 3\n"), want: `f.yaml:4:1: this is not YAML: mapping key "clients" already defined at [3:1]`},
+	{name: "what only the schema refuses", file: head("length: \" 1ttl\"\n"), want: "f.yaml:3:9: the schema refuses this: ' 1ttl' does not match pattern " +
+		`'^(0|([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?ttl|(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$'`},
 	{name: "two mistakes", file: head("clients: 0\nlength: -1s\n"),
 		want: "f.yaml:3:10: 0 is not right here: write a number from 1 to 100\n" +
 			"f.yaml:4:9: -1s is too short: write a length above 0"},

@@ -43,14 +43,16 @@ func (d *decoder) checkSchema(root ast.Node) {
 	if !errors.As(err, &refused) {
 		return
 	}
-	for len(refused.Causes) > 0 { // the innermost cause is the most telling
-		refused = refused.Causes[0]
+	// The innermost cause is the most telling; of alternatives the last is the
+	// general one, such as a length that is not the bare 0.
+	for len(refused.Causes) > 0 {
+		refused = refused.Causes[len(refused.Causes)-1]
 	}
 	path := ""
 	if len(refused.InstanceLocation) > 0 {
 		path = "/" + strings.Join(refused.InstanceLocation, "/")
 	}
-	d.fail(path, "%s", refused.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+	d.fail(path, "the schema refuses this: %s", refused.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 }
 
 // plain turns the tree into the values of JSON.
