@@ -1,0 +1,140 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/holdfast-io/holdfast/cluster"
+)
+
+var _ cluster.Promoter = (*World)(nil)
+
+// startNodes starts all servers at once. Replicas keep dialing until their
+// primary is there.
+func (w *World) startNodes(ctx context.Context) error {
+	err := each(w.nodeNames, func(name string) error {
+		n := w.nodes[name]
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if w.cfg.Topology == cluster.Replicated && name != w.primary {
+			// A replica that finds nobody waits a whole second before it
+			// dials again.
+			if err := w.nodes[w.primary].awaitPort(ctx); err != nil {
+				return err
+			}
+		}
+		return n.start(ctx, w.masterOf(name))
+	})
+	if err != nil || w.cfg.Topology != cluster.Replicated {
+		return err
+	}
+	return each(w.nodeNames[1:], func(name string) error { return w.nodes[name].awaitSync(ctx) })
+}
+
+func (n *node) awaitPort(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, waitBound)
+	defer cancel()
+	for {
+		err := n.ping()
+		if err == nil {
+			return nil
+		}
+		if ctxErr := sleep(ctx, 2*time.Millisecond); ctxErr != nil {
+			return fmt.Errorf("node %s does not answer: %w (last: %w)", n.name, ctxErr, err)
+		}
+	}
+}
+
+// awaitSync waits until a replica has its primary's data.
+func (n *node) awaitSync(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, waitBound)
+	defer cancel()
+	for {
+		info, err := n.direct.Info(ctx, "replication").Result()
+		if err == nil && infoField(info, "master_link_status") == "up" {
+			return nil
+		}
+		if ctxErr := sleep(ctx, 5*time.Millisecond); ctxErr != nil {
+			return fmt.Errorf("replica %s is not in sync: %w: %s", n.name, errors.Join(ctxErr, err), n.logTail())
+		}
+	}
+}
+
+// masterOf is the address at which a node finds its primary: its own proxy to
+// it. It is empty for a primary.
+func (w *World) masterOf(name string) string {
+	w.linkMu.Lock()
+	defer w.linkMu.Unlock()
+	if w.cfg.Topology != cluster.Replicated || name == w.primary {
+		return ""
+	}
+	return w.proxies[cluster.Link{From: name, To: w.primary}].addr
+}
+
+// PrimaryNode is the node that clients reach as "primary"; it is empty where
+// the cluster is not replicated.
+func (w *World) PrimaryNode() string {
+	if w.cfg.Topology != cluster.Replicated {
+		return ""
+	}
+	w.linkMu.Lock()
+	defer w.linkMu.Unlock()
+	return w.primary
+}
+
+// Promote makes a node the primary with the data it has, and leads the clients
+// to it: their connections to the old primary end. The other replicas follow
+// the new primary. The old primary is left as it is, as when a failover cannot
+// reach it: it still takes itself for the primary until it is restarted.
+func (w *World) Promote(ctx context.Context, name string) error {
+	if w.cfg.Topology != cluster.Replicated {
+		return fmt.Errorf("promote node %s of a %s cluster: %w", name, w.cfg.Topology, cluster.ErrUnsupported)
+	}
+	var old string
+	err := w.onNode(ctx, "promote", name, func(n *node) error {
+		if n.child == nil || n.stalled {
+			return errDown
+		}
+		if err := n.direct.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+			return err
+		}
+		w.tracePromoted(ctx, name)
+		w.linkMu.Lock()
+		defer w.linkMu.Unlock()
+		old, w.primary = w.primary, name
+		var errs []error
+		for _, client := range w.clientNames {
+			p := w.proxies[cluster.Link{From: client, To: cluster.Primary}]
+			errs = append(errs, p.retarget(name, n.addr, !w.isReset(client, name)))
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, other := range w.nodeNames {
+		if other != name && other != old {
+			errs = append(errs, w.follow(ctx, other))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// follow turns a replica to the primary of now. One that is down finds it when
+// it is restarted, and one that is stalled stays with the old one.
+func (w *World) follow(ctx context.Context, name string) error {
+	return w.onNode(ctx, "turn to the new primary", name, func(n *node) error {
+		if n.child == nil || n.stalled {
+			return nil
+		}
+		host, port, err := net.SplitHostPort(w.masterOf(name))
+		if err != nil {
+			return err
+		}
+		return n.direct.SlaveOf(ctx, host, port).Err()
+	})
+}

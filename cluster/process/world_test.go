@@ -1,0 +1,249 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/history"
+)
+
+// clientEnv turns the test binary into a small client: it prints the machine's
+// monotonic clock every millisecond.
+const clientEnv = "HOLDFAST_TEST_CLIENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(clientEnv) != "" {
+		for {
+			fmt.Println(Monotonic())
+			time.Sleep(time.Millisecond)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// need skips a test on a machine without the servers, visibly, and fails it
+// where they were promised.
+func need(t *testing.T) {
+	t.Helper()
+	if err := Available(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("real servers are missing: %v", err)
+		}
+		t.Skipf("real servers are missing: %v", err)
+	}
+}
+
+// record is what a world reported.
+type record struct {
+	mu     sync.Mutex
+	events []history.Server
+	at     []int64
+}
+
+func (r *record) add(ev history.Server, at int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events, r.at = append(r.events, ev), append(r.at, at)
+}
+
+// lines are the events of a node in short.
+func (r *record) lines(node string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var lines []string
+	for _, ev := range r.events {
+		if ev.Node == node {
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s owner=%s reply=%s value=%s",
+				ev.Client, ev.Cmd, ev.Key, ev.Owner, ev.Reply, ev.Value)))
+		}
+	}
+	return lines
+}
+
+func start(t *testing.T, topology cluster.Topology, nodes, clients int, adapt ...func(*Config)) *World {
+	t.Helper()
+	need(t)
+	t.Parallel()
+	cfg := Config{
+		Topology: topology, Nodes: nodes, Clients: clients, LockName: "lock", Dir: t.TempDir() + "/scratch",
+	}
+	for _, f := range adapt {
+		f(&cfg)
+	}
+	begin := time.Now()
+	w, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s with %d nodes started in %s", topology, nodes, time.Since(begin).Round(time.Millisecond))
+	t.Cleanup(func() {
+		begin := time.Now()
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		t.Logf("closed in %s", time.Since(begin).Round(time.Millisecond))
+	})
+	return w
+}
+
+const readTimeout = 150 * time.Millisecond
+
+// dial gives a client's warm connection, without retries, so that every
+// outcome is seen as it is.
+func dial(t *testing.T, w *World, client, endpoint string) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{
+		Addr: w.Endpoints(client)[endpoint], ClientName: client, MaxRetries: -1, PoolSize: 1,
+		ReadTimeout: readTimeout, WriteTimeout: readTimeout, DialTimeout: time.Second, DialerRetries: 1,
+		ContextTimeoutEnabled:    true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { _ = c.Close() }) // nothing depends on it
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Fatalf("%s to %s: %v", client, endpoint, err)
+	}
+	return c
+}
+
+// stored is what a node holds, asked past all proxies.
+func stored(t *testing.T, w *World, node, key string) string {
+	t.Helper()
+	value, err := w.nodes[node].direct.Get(t.Context(), key).Result()
+	if err == redis.Nil {
+		return ""
+	}
+	if err != nil {
+		t.Fatalf("node %s: %v", node, err)
+	}
+	return value
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTopologiesStartAndLeaveNothingBehind(t *testing.T) {
+	for _, c := range []struct {
+		topology cluster.Topology
+		nodes    int
+		endpoint string
+	}{
+		{topology: cluster.Single, nodes: 1, endpoint: "n1"},
+		{topology: cluster.Independent, nodes: 5, endpoint: "n5"},
+		{topology: cluster.Replicated, nodes: 3, endpoint: cluster.Primary},
+	} {
+		t.Run(string(c.topology), func(t *testing.T) {
+			r := new(record)
+			w := start(t, c.topology, c.nodes, 2, func(cfg *Config) { cfg.OnServer = r.add })
+			must(t, dial(t, w, "c2", c.endpoint).Set(t.Context(), "lock", "v", 0).Err())
+			if c.topology == cluster.Replicated {
+				eventually(t, "replicated", func() bool { return stored(t, w, "n3", "lock") == "v" })
+			}
+			var pids []int
+			for _, n := range w.nodes {
+				pids = append(pids, n.child.pid)
+			}
+			addrs := w.Endpoints("c1")
+			must(t, w.Close())
+			for _, pid := range pids {
+				if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+					t.Errorf("process %d is still there", pid)
+				}
+				for _, file := range []string{"faketime_shm_%d", "sem.faketime_sem_%d"} {
+					if _, err := os.Stat("/dev/shm/" + fmt.Sprintf(file, pid)); err == nil {
+						t.Errorf("%s of %d is still there", file, pid)
+					}
+				}
+			}
+			for name, addr := range addrs {
+				if !refused(t, addr) {
+					t.Errorf("%s still listens on %s", name, addr)
+				}
+			}
+			if _, err := os.Stat(w.cfg.Dir); !os.IsNotExist(err) {
+				t.Errorf("the scratch folder is still there: %v", err)
+			}
+			if got := r.lines("n1"); c.topology == cluster.Single &&
+				(len(got) < 2 || !strings.HasPrefix(got[len(got)-1], "left lock")) {
+				t.Errorf("the key that was left is not reported: %q", got)
+			}
+		})
+	}
+}
+
+func TestClientsArePausedAndCrashed(t *testing.T) {
+	var out ticks
+	exits := make(chan error, 1)
+	w := start(t, cluster.Single, 1, 1, func(cfg *Config) {
+		cfg.OnClientExit = func(_ string, err error) { exits <- err }
+	})
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), clientEnv+"=1")
+	cmd.Stdout = &out
+	must(t, w.StartClient("c1", cmd))
+	if err := w.StartClient("c1", exec.Command("true")); err == nil {
+		t.Error("a running client was started again")
+	}
+	eventually(t, "the client ticks", func() bool { return out.count() > 3 })
+	must(t, w.PauseClient(t.Context(), "c1"))
+	time.Sleep(20 * time.Millisecond) // what is in the pipe comes through
+	before := out.count()
+	time.Sleep(100 * time.Millisecond)
+	if now := out.count(); now != before {
+		t.Errorf("a paused client ticked %d times", now-before)
+	}
+	must(t, w.ResumeClient(t.Context(), "c1"))
+	eventually(t, "the client ticks again", func() bool { return out.count() > before+3 })
+	must(t, w.PauseClient(t.Context(), "c1"))
+	must(t, w.CrashClient(t.Context(), "c1"))
+	if err := <-exits; err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the exit of a crashed client is %v", err)
+	}
+	if err := w.PauseClient(t.Context(), "c1"); err == nil {
+		t.Error("a dead client was paused")
+	}
+}
+
+// ticks counts lines.
+type ticks struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *ticks) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += strings.Count(string(b), "\n")
+	return len(b), nil
+}
+
+func (c *ticks) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for !ok() {
+		if err := sleep(ctx, 2*time.Millisecond); err != nil {
+			t.Fatalf("not in 5 s: %s", what)
+		}
+	}
+}
