@@ -41,6 +41,9 @@ func coverage(f *Facts) Result {
 	if want.Outlived && !slices.ContainsFunc(f.Acquisitions, f.outlived) {
 		miss("no holder stayed inside for longer than the TTL")
 	}
+	for _, fault := range f.Never {
+		miss("a fault never struck: %s", fault)
+	}
 	if len(unmet) > 0 {
 		r.Verdict, r.Reason = Unknown, "the run proves nothing: "+strings.Join(unmet, "; ")
 	}

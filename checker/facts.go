@@ -22,6 +22,8 @@ type Facts struct {
 	Locks []string
 	// Faults in the order of their starts.
 	Faults []Fault
+	// Never lists faults whose trigger did not fire.
+	Never []string
 	// Resource lists the arrivals at the protected resource.
 	Resource []Arrival
 	// Phases in order.

@@ -21,7 +21,7 @@ type Fault struct {
 	// phase, which is when everything has been healed, or else the end of the
 	// history.
 	Stop int64
-	// words for sentences, such as "pause of c1 (1.5 TTL), 0.20s to 15.20s".
+	// words for sentences, such as "pause (c1 paused, 0.20s to 15.20s)".
 	words string
 }
 
@@ -34,7 +34,11 @@ func (f *Facts) faults() {
 	for i := range f.History.Events {
 		e := &f.History.Events[i]
 		n := e.Nemesis
-		if n == nil {
+		switch {
+		case n == nil:
+			continue
+		case n.Phase == history.Never:
+			f.Never = append(f.Never, n.Fault)
 			continue
 		}
 		if n.Phase == history.Start {
@@ -57,20 +61,14 @@ func (f *Facts) faults() {
 }
 
 func (f *Facts) describe(fault *Fault) string {
-	var b strings.Builder
-	b.WriteString(fault.Fault)
-	if len(fault.On) > 0 {
-		b.WriteString(" of " + strings.Join(fault.On, ", "))
-	}
-	if fault.What != "" {
-		b.WriteString(" (" + fault.What + ")")
+	what := fault.What
+	if what == "" { // a history from elsewhere
+		what = strings.Join(fault.On, ", ")
 	}
 	if fault.StopIndex < 0 {
-		fmt.Fprintf(&b, ", from %s on", f.at(fault.Start))
-	} else {
-		fmt.Fprintf(&b, ", %s to %s", f.at(fault.Start), f.at(fault.Stop))
+		return fmt.Sprintf("%s (%s, from %s on)", fault.Fault, what, f.at(fault.Start))
 	}
-	return b.String()
+	return fmt.Sprintf("%s (%s, %s to %s)", fault.Fault, what, f.at(fault.Start), f.at(fault.Stop))
 }
 
 // final is the start of the final phase.

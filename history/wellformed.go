@@ -260,6 +260,7 @@ func (f *form) nemesis(n *Nemesis) {
 	}
 	started := f.faults[n.ID]
 	switch n.Phase {
+	case Never: // stands alone
 	case Start:
 		if started != nil {
 			f.problem("fault %d starts a second time", n.ID)
@@ -278,7 +279,7 @@ func (f *form) nemesis(n *Nemesis) {
 		}
 		started.stopped = true
 	default:
-		f.problem("the nemesis phase %q is neither start nor stop", n.Phase)
+		f.problem("the nemesis phase %q is none of start, stop and never", n.Phase)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestValidate(t *testing.T) {
 		{name: "stop without start", events: []Event{nemesis(1, 1, Stop)}, index: 0, want: "has not started"},
 		{name: "second stop", events: []Event{nemesis(1, 1, Start), nemesis(2, 1, Stop), nemesis(3, 1, Stop)}, index: 2, want: "second time"},
 		{name: "second start", events: []Event{nemesis(1, 1, Start), nemesis(2, 1, Start)}, index: 1, want: "second time"},
-		{name: "unknown nemesis phase", events: []Event{nemesis(1, 1, "pause")}, index: 0, want: "neither start nor stop"},
+		{name: "unknown nemesis phase", events: []Event{nemesis(1, 1, "pause")}, index: 0, want: "none of start, stop and never"},
 		{name: "server without key", events: []Event{{T: 1, Server: &Server{Node: "n1", Cmd: "SET"}}}, index: 0, want: "needs node, cmd and key"},
 		{name: "resource under nothing", events: []Event{{T: 1, Resource: &Resource{Client: "c1", F: Write, Acq: 1}}}, index: 0, want: "nobody has invoked"},
 		{name: "resource applied and refused", events: after(Event{T: 3, Resource: &Resource{Client: "c1", F: Write, Acq: 1, Applied: true, Refused: "old"}}), index: 2, want: "both"},

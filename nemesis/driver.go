@@ -160,6 +160,9 @@ func (d *Driver) inject(step Step, ev history.Event) {
 		return
 	}
 	d.record(effect.start(id, kind, step.When.String()))
+	for _, c := range effect.Died {
+		d.record(history.Event{Op: &history.Op{Process: -1, Client: c, F: history.Crash, Type: history.Note}})
+	}
 	a := &active{id: id, kind: kind, effect: effect}
 	d.mu.Lock()
 	d.active[id] = a

@@ -34,7 +34,7 @@ func (f Pause) Inject(ctx context.Context, s Scene) (Effect, error) {
 		return Effect{}, err
 	}
 	return Effect{
-		On: []string{client}, What: "paused",
+		On: []string{client}, What: client + " paused",
 		Heal: func(ctx context.Context) error { return v.ResumeClient(ctx, client) },
 	}, nil
 }
@@ -63,5 +63,5 @@ func (f Crash) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err := v.CrashClient(ctx, client); err != nil {
 		return Effect{}, err
 	}
-	return Effect{On: []string{client}, What: "died"}, nil
+	return Effect{On: []string{client}, What: client + " died", Died: []string{client}}, nil
 }

@@ -247,7 +247,7 @@ func (f Delay) Inject(ctx context.Context, s Scene) (Effect, error) {
 			return Effect{}, errors.Join(fmt.Errorf("delay %v: %w", l, err), heal(ctx))
 		}
 	}
-	return Effect{On: names(links), What: fmt.Sprintf("%s slower by %v", describe(links), f.By), Heal: heal}, nil
+	return Effect{On: names(links), What: fmt.Sprintf("%s slower by %s", describe(links), f.By.words()), Heal: heal}, nil
 }
 
 // LoseReply loses the reply of the nth matching command, counted from the
@@ -290,6 +290,6 @@ func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
 	}
 	return Effect{
 		On:   []string{cluster.Link{From: node, To: client}.String()},
-		What: fmt.Sprintf("the reply of %s number %d is lost", strings.ToUpper(command), nth),
+		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, strings.ToUpper(command), nth, node),
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-io/holdfast/cluster"
 )
@@ -53,7 +54,7 @@ func onNodes(ctx context.Context, s Scene, targets []string, what string,
 			return Effect{}, errors.Join(fmt.Errorf("%s: %w", n, err), heal(ctx, nodes[:i]))
 		}
 	}
-	return Effect{On: nodes, What: what, Heal: func(ctx context.Context) error { return heal(ctx, nodes) }}, nil
+	return Effect{On: nodes, What: strings.Join(nodes, ", ") + " " + what, Heal: func(ctx context.Context) error { return heal(ctx, nodes) }}, nil
 }
 
 // Clock moves the wall clock of nodes: a jump, or a rate from now on. The
@@ -81,7 +82,7 @@ func (f Clock) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
-	what := fmt.Sprintf("clock jumps %v forward", f.Jump)
+	what := fmt.Sprintf("clock jumps %s forward", f.Jump.words())
 	do := func(ctx context.Context, node string) error { return v.JumpClock(ctx, node, f.Jump.Of(s.TTL)) }
 	switch {
 	case f.Rate < 0:
@@ -90,7 +91,7 @@ func (f Clock) Inject(ctx context.Context, s Scene) (Effect, error) {
 		what = fmt.Sprintf("clock runs at %g times real time", f.Rate)
 		do = func(ctx context.Context, node string) error { return v.RateClock(ctx, node, f.Rate) }
 	case f.Jump.Of(s.TTL) < 0:
-		what = fmt.Sprintf("clock jumps %v back", Span{TTLs: -f.Jump.TTLs, Fixed: -f.Jump.Fixed})
+		what = fmt.Sprintf("clock jumps %s back", Span{TTLs: -f.Jump.TTLs, Fixed: -f.Jump.Fixed}.words())
 	}
 	return onNodes(ctx, s, f.Node, what, do, v.ResetClock)
 }
@@ -205,9 +206,9 @@ func (f Flush) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
-	what := "all keys deleted"
+	what := "loses all keys"
 	if f.Scripts {
-		what = "script cache emptied"
+		what = "loses its script cache"
 	}
 	do := func(ctx context.Context, node string) error { return v.Flush(ctx, node, f.Scripts) }
 	none := func(context.Context, string) error { return nil }

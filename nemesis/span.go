@@ -38,6 +38,9 @@ func (s Span) String() string {
 	}
 }
 
+// words gives the span for people: "1.5 TTL".
+func (s Span) words() string { return strings.Replace(s.String(), "ttl", " TTL", 1) }
+
 // ParseSpan reads "1.5ttl", "-2ttl", "300ms", "1m30s" or "0".
 func ParseSpan(text string) (Span, error) {
 	text = strings.TrimSpace(text)
