@@ -25,6 +25,8 @@ func TestCoverage(t *testing.T) {
 		{name: "without faults all count as before", want: Unknown, reason: "0 acquires during", history: asks(story(grant(1, "c1", 1)...), history.Coverage{AcquiresBefore: 1, AcquiresDuring: 1})},
 		{name: "a fault healed by the final phase", want: Pass, history: asks(story(join(fault(1, 1, history.Start, ""), final(2), grant(3, "c1", 1))...), history.Coverage{AcquiresAfter: 1})},
 		{name: "the fault hit nothing", want: Unknown, reason: "no fault was active", history: asks(story(join(fault(1, 1, history.Start, ""), fault(2, 1, history.Stop, ""), grant(3, "c1", 1))...), history.Coverage{FaultOverlapsOp: true})},
+		{name: "a fault that never struck", want: Unknown, reason: "a fault never struck: pause (write invoke number 9)",
+			history: story(append(grant(1, "c1", 1), history.Event{T: 2e9, Nemesis: &history.Nemesis{Fault: "pause (write invoke number 9)", Phase: history.Never}})...)},
 		{name: "refused while held", want: Pass, history: asks(story(join(grant(1, "c1", 1), invoke(2, "c2", acquire, 2), fail(3, "c2", acquire, 2))...), history.Coverage{Contention: true})},
 		{name: "waited while held", want: Pass, history: asks(story(join(grant(1, "c1", 1), invoke(2, "c2", acquire, 2), invoke(3, "c1", release, 1), ok(4, "c2", acquire, 2))...), history.Coverage{Contention: true})},
 		{name: "asked before the other held", want: Pass, history: asks(story(invoke(0, "c2", acquire, 2), invoke(0.5, "c1", acquire, 1), ok(1, "c1", acquire, 1), fail(2, "c2", acquire, 2)), history.Coverage{Contention: true})},
