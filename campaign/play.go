@@ -125,7 +125,7 @@ func judge(j store.Job, cfg harness.Config, res *harness.Result) reports.Run {
 	case res.History != nil:
 		run.Checks = checker.Judge(res.History)
 		run.HistorySHA256 = res.History.SHA256()
-		run.Ops = countOps(res.History)
+		run.Ops = CountOps(res.History)
 	}
 	return Conclude(run)
 }
@@ -144,8 +144,8 @@ func Conclude(run reports.Run) reports.Run {
 	return run
 }
 
-// countOps counts the calls of clients.
-func countOps(h *history.History) int {
+// CountOps counts the calls that clients made.
+func CountOps(h *history.History) int {
 	n := 0
 	for _, ev := range h.Events {
 		if ev.Op != nil && ev.Op.Type == history.Invoke {

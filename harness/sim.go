@@ -124,6 +124,7 @@ type simRun struct {
 	world    *sim.World
 	rec      *history.Recorder
 	driver   *nemesis.Driver
+	live     *liveness
 	start    time.Time
 	stopping atomic.Bool
 	locks    []impl.Lock
@@ -181,11 +182,16 @@ func (r *simRun) play() *Result {
 	return res
 }
 
-// final is the liveness phase. It lasts a little longer than the bound, or a
-// gap that is longer than the bound could not be seen.
+// final is the liveness phase.
 func (r *simRun) final() (interrupted bool) {
-	r.record(history.Event{Op: &history.Op{Process: -1, F: history.Phase, Type: history.Note, Error: "final"}})
-	return r.sleep(r.cfg.Scenario.Final.Wait.Of(r.cfg.TTL) + r.cfg.TTL/2)
+	r.record(finalEvent())
+	step := r.cfg.look()
+	for left := r.cfg.finalLength(); left > 0 && !r.live.shown(); left -= step {
+		if r.sleep(step) {
+			return true
+		}
+	}
+	return false
 }
 
 // sleep lets virtual time go on. It looks out for Ctrl-C once in a TTL.
@@ -213,6 +219,8 @@ func (r *simRun) setUp() error {
 	}
 	r.world = world
 	r.driver = nemesis.NewDriver(cfg.plan(), world, cfg.TTL, r.record)
+	r.live = newLiveness(world.Clients())
+	r.rec.Observe(r.live.observe)
 	r.rec.Observe(r.driver.Observe)
 	return nil
 }
@@ -267,7 +275,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 // after the other.
 func (r *simRun) finish(cancels []context.CancelFunc) {
 	r.stopping.Store(true)
-	step := (r.cfg.TTL / checks).Truncate(time.Microsecond)
+	step := r.cfg.look()
 	for left := r.cfg.grace(); left > 0 && r.running.Load() > 0; left -= step {
 		time.Sleep(step)
 	}

@@ -1,0 +1,34 @@
+# Everything a contributor types. "make test" does all the set-up itself.
+
+GO ?= go
+STATICCHECK = $(GO) tool staticcheck
+
+.PHONY: test unit vet race bench long install-redis build clean help
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+test: install-redis vet ## install what the tests need, then run everything
+	$(GO) test -race -timeout 9m ./...
+
+unit: ## the quick tests only, without real servers
+	$(GO) test -short ./...
+
+vet: ## go vet and staticcheck
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+
+bench: ## the figures of the README, on one core
+	$(GO) test -run '^$$' -bench . -cpu 1 -count 3 ./cluster/sim ./campaign
+
+long: install-redis ## long sweeps, outside CI
+	HOLDFAST_LONG=1 $(GO) test -timeout 60m ./...
+
+install-redis: ## redis-server and libfaketime, with the system's package manager
+	@./scripts/install-redis.sh
+
+build: ## the program, in ./holdfast
+	$(GO) build -o holdfast ./cmd/holdfast
+
+clean: ## remove the program and stored runs
+	rm -rf holdfast runs

@@ -1,0 +1,250 @@
+package campaign
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+// Runner plays many jobs.
+type Runner struct {
+	// Root is where runs are stored; empty stores nothing.
+	Root string
+	// Child makes the command of a child process that serves jobs: see
+	// [Serve]. Nil plays everything in this process.
+	Child func() *exec.Cmd
+	// Done is called after each run, one at a time; it may be nil.
+	Done func(reports.Run)
+
+	_ struct{} // named fields only
+}
+
+// How many jobs make child processes worth their start, and how many runs on
+// real servers go side by side: they mostly wait.
+const (
+	worthChildren   = 8
+	processParallel = 4
+)
+
+// Play plays the jobs and returns the runs in the order of the jobs. When the
+// context ends, what has not begun is left out.
+//
+// Simulated runs go one at a time in a process, since they own its random
+// sources, and a panic in a lock's own goroutine ends the process; so there is
+// one child process a core, and a child that dies costs its one job.
+func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
+	results := make([]*reports.Run, len(jobs))
+	var mu sync.Mutex
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next >= len(jobs) || ctx.Err() != nil {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	put := func(i int, run reports.Run) {
+		mu.Lock()
+		defer mu.Unlock()
+		results[i] = &run
+		if r.Done != nil {
+			r.Done(run)
+		}
+	}
+	var workers sync.WaitGroup
+	for range r.width(jobs) {
+		workers.Go(func() { r.work(ctx, jobs, take, put) })
+	}
+	workers.Wait()
+	var out []reports.Run
+	for _, run := range results {
+		if run != nil {
+			out = append(out, *run)
+		}
+	}
+	return out
+}
+
+// width is how many jobs are played side by side.
+func (r Runner) width(jobs []store.Job) int {
+	switch {
+	case len(jobs) > 0 && jobs[0].World == string(cluster.Process):
+		return min(processParallel, len(jobs))
+	case r.useChildren(jobs):
+		return min(runtime.GOMAXPROCS(0), len(jobs))
+	}
+	return 1
+}
+
+func (r Runner) useChildren(jobs []store.Job) bool {
+	return r.Child != nil && len(jobs) >= worthChildren && jobs[0].World != string(cluster.Process)
+}
+
+// work takes jobs until there are none.
+func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bool), put func(int, reports.Run)) {
+	var c *child
+	defer func() {
+		if c != nil {
+			c.end()
+		}
+	}()
+	for {
+		i, ok := take()
+		if !ok {
+			return
+		}
+		if !r.useChildren(jobs) {
+			run, _ := Play(ctx, jobs[i], r.Root)
+			put(i, run)
+			continue
+		}
+		if c == nil {
+			var err error
+			if c, err = r.start(); err != nil {
+				put(i, failed(jobs[i], err))
+				continue
+			}
+		}
+		run, err := c.play(order{Job: jobs[i], Root: r.Root})
+		if err != nil {
+			c.end()
+			c = nil
+			if ctx.Err() != nil {
+				return
+			}
+			run = failed(jobs[i], err)
+		}
+		put(i, run)
+		if len(run.Leaks) > 0 { // what was left behind must not slow the next run
+			c.end()
+			c = nil
+		}
+	}
+}
+
+// order is one line to a child.
+type order struct {
+	Job  store.Job `json:"job"`
+	Root string    `json:"root,omitempty"`
+}
+
+// child is a process that plays jobs.
+type child struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *head
+}
+
+func (r Runner) start() (*child, error) {
+	cmd := r.Child()
+	c := &child{cmd: cmd, stderr: &head{}}
+	cmd.Stderr = c.stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a child process: %w", err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a child process: %w", err)
+	}
+	c.in, c.out = in, bufio.NewReaderSize(out, 1<<16)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a child process: %w", err)
+	}
+	return c, nil
+}
+
+// play hands a job to the child and waits for the run.
+func (c *child) play(o order) (reports.Run, error) {
+	var run reports.Run
+	line, err := json.Marshal(o)
+	if err != nil {
+		return run, err
+	}
+	if _, err := c.in.Write(append(line, '\n')); err != nil {
+		return run, fmt.Errorf("the child process died: %w\n%s", err, c.stderr)
+	}
+	reply, err := c.out.ReadBytes('\n')
+	if err != nil {
+		return run, fmt.Errorf("the child process died during the run: %w\n%s", err, c.stderr)
+	}
+	if err := json.Unmarshal(reply, &run); err != nil {
+		return run, fmt.Errorf("the child process said %q: %w", bytes.TrimSpace(reply), err)
+	}
+	return run, nil
+}
+
+// end lets the child go: it ends when its input does, or is killed when it is
+// stuck in a lock that never drains.
+func (c *child) end() {
+	_ = c.in.Close() // it may be dead already
+	if c.cmd.Process != nil {
+		_ = c.cmd.Process.Kill() // it has answered its last job, or never will
+	}
+	_ = c.cmd.Wait() // killed, so this is always an error
+}
+
+// head keeps the beginning of what a child wrote to stderr: a panic and where
+// it happened stand before the stacks of everybody else.
+type head struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const headSize = 8 << 10
+
+// Write implements [io.Writer].
+func (h *head) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b = append(h.b, b[:min(len(b), headSize-len(h.b))]...)
+	return len(b), nil
+}
+
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.TrimSpace(string(h.b))
+}
+
+// Serve is the child's side: it plays the jobs that come in and answers with
+// one line each, until the input ends.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	rd := bufio.NewReaderSize(in, 1<<16)
+	for {
+		line, err := rd.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var o order
+		if err := json.Unmarshal(line, &o); err != nil {
+			return fmt.Errorf("job %q: %w", bytes.TrimSpace(line), err)
+		}
+		run, _ := Play(ctx, o.Job, o.Root)
+		reply, err := json.Marshal(run)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(append(reply, '\n')); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/checker"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+func newCheck(io streams) *cobra.Command {
+	var sel selection
+	cmd := &cobra.Command{
+		Use:   "check PATH",
+		Short: "Judge a stored history again",
+		Long: `Judges a history again with nothing running. PATH is a history.jsonl file or the
+folder of a run. What was expected comes from the scenario that the history
+names, if this program has it.`,
+		Example: `  holdfast check runs/kleppmann-gc-pause/basic/sim-1
+  holdfast check history.jsonl --format json`,
+		Args: oneArg("path"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, path, err := store.ReadHistory(args[0])
+			if err != nil {
+				return err
+			}
+			r := rejudge(h, path)
+			if sel.format == "text" {
+				if err := reports.Text(io.out, r, h, textOptions(io.out)); err != nil {
+					return err
+				}
+			} else if err := report(io.out, sel, []reports.Run{r}); err != nil {
+				return err
+			}
+			return exitError(reports.ExitCode([]reports.Run{r}))
+		},
+	}
+	cmd.Flags().StringVar(&sel.format, "format", "text", "text, json or markdown")
+	complete(cmd, "format", formatNames)
+	return cmd
+}
+
+// rejudge makes a run of a stored history.
+func rejudge(h *history.History, path string) reports.Run {
+	hd := h.Header
+	r := reports.Run{
+		Scenario: hd.Scenario, Lock: hd.Lock, World: hd.World, Topology: hd.Topology, Seed: hd.Seed,
+		TTLNanos: int64(hd.TTL), Expected: map[string]string{}, History: path, HistorySHA256: h.SHA256(),
+		Ops: campaign.CountOps(h), Checks: checker.Judge(h),
+		Repeat: fmt.Sprintf("holdfast check %s", path),
+	}
+	job, err := store.ReadJob(path)
+	if err != nil { // a history that lies alone: its header says what it was
+		job = store.Job{Scenario: hd.Scenario}
+	}
+	if s, err := campaign.LoadScenario(job.Scenario); err == nil {
+		r.About, r.Expected = s.About, s.ExpectedOf(hd.Lock)
+	}
+	if n := len(h.Events); n > 0 {
+		r.VirtualSeconds = float64(h.Events[n-1].T) / 1e9
+	}
+	return campaign.Conclude(r)
+}

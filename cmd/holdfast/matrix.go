@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+func newMatrix(io streams) *cobra.Command {
+	var sel selection
+	var names []string
+	cmd := &cobra.Command{
+		Use:   "matrix",
+		Short: "All locks against all scenarios, with each author's promise beside the truth",
+		Long: `Plays locks against scenarios and prints one word per cell: the gravest thing
+that was found, or pass. A ! marks a cell that did not come out as its scenario
+expects. Below stands what each lock's author promises, and what was measured.
+
+A cell is empty where the scenario is not about the lock: run it with --lock to
+see it all the same.`,
+		Example: `  holdfast matrix
+  holdfast matrix --lock redlock,reference --seeds 10
+  holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return matrix(cmd.Context(), io, sel, names)
+		},
+	}
+	sel.flags(cmd)
+	cmd.Flags().StringSliceVar(&names, "scenario", nil, "scenarios, separated by commas (default: all built-in ones)")
+	complete(cmd, "scenario", scenarios.Names)
+	return cmd
+}
+
+func matrix(ctx context.Context, io streams, sel selection, names []string) error {
+	if len(names) == 0 {
+		names = scenarios.Names()
+	}
+	jobs, err := sel.plan(names, "holdfast list")
+	if err != nil {
+		return err
+	}
+	runs := play(ctx, io, sel, jobs)
+	locks, columns := order(jobs, runs)
+	m := reports.MatrixOf(runs, locks, columns, claims(locks))
+	switch sel.format {
+	case "json":
+		err = m.JSON(io.out)
+	case "markdown":
+		err = m.Markdown(io.out)
+	default:
+		err = m.Text(io.out, textOptions(io.out))
+	}
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintf(io.err, "holdfast: interrupted after %d of %d runs\n", len(runs), len(jobs))
+		return exitError(reports.ExitError)
+	}
+	return exitError(reports.ExitCode(runs))
+}
+
+// order gives the rows and columns: locks as in the catalogue, scenarios as
+// they were asked for.
+func order(jobs []store.Job, runs []reports.Run) (locks, columns []string) {
+	for _, name := range lockNames() {
+		if slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Lock == name }) {
+			locks = append(locks, name)
+		}
+	}
+	for _, r := range runs {
+		if !slices.Contains(columns, r.Scenario) {
+			columns = append(columns, r.Scenario)
+		}
+	}
+	return locks, columns
+}
+
+// claims are what the authors promise and which scenarios test it. Not every
+// promise has a scenario: those stand there as not tested.
+func claims(locks []string) []reports.Claim {
+	var out []reports.Claim
+	for _, name := range locks {
+		e, ok := catalogue.Find(name)
+		if !ok || e.Mutant {
+			continue
+		}
+		p := e.Promises
+		loss := []string{"failover-before-replication", "crash-restart-amnesia"}
+		if e.Quorum {
+			loss = []string{"partition-minority", "crash-restart-amnesia"}
+		}
+		for _, c := range []reports.Claim{
+			{Claim: "tolerance of GC pauses", Promise: p.GCPauseTolerance, Scenarios: []string{"kleppmann-gc-pause", "kleppmann-fencing"}},
+			{Claim: "survives the loss of a node", Promise: p.SurvivesNodeLoss, Scenarios: loss},
+			{Claim: "renews itself", Promise: p.RenewsItself, Scenarios: []string{"slow-work", "renewal-blip"}},
+		} {
+			c.Lock = name
+			out = append(out, c)
+		}
+	}
+	return out
+}

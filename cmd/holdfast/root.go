@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
+)
+
+// exitUsage is for a command line that cannot be understood. The other exit
+// codes are in package reports.
+const exitUsage = 64
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	msg string
+	try string // what to type next; may be empty
+}
+
+func (e *usageError) Error() string {
+	if e.try == "" {
+		return e.msg
+	}
+	return e.msg + "\nTry: " + e.try
+}
+
+func usage(try, format string, args ...any) error {
+	return &usageError{msg: fmt.Sprintf(format, args...), try: try}
+}
+
+// exitError carries an exit code for runs that are done; it prints nothing.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// streams are where a verb reads and writes. Results go to out, everything
+// else to err.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// execute runs a command line and gives the exit code.
+func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	io := streams{in: in, out: out, err: errs}
+	root := newRoot(io)
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	var done exitError
+	var wrong *usageError
+	switch {
+	case err == nil:
+		return reports.ExitExpected
+	case errors.As(err, &done):
+		return int(done)
+	case errors.As(err, &wrong):
+		fmt.Fprintln(errs, "holdfast:", wrong)
+		return exitUsage
+	}
+	fmt.Fprintln(errs, "holdfast:", err)
+	return reports.ExitError
+}
+
+func newRoot(io streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast",
+		Short: "Does your distributed lock hold?",
+		Long: `holdfast plays scenarios (pauses, partitions, failovers, clock jumps, lost
+replies) against distributed locks and says what broke, whose fault it was and
+what it damaged. It needs nothing but itself; --on process plays the same
+scenarios on real redis-server processes.
+
+Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
+(nothing was proven), 12 harness error, 64 usage.`,
+		Example: `  holdfast run kleppmann-gc-pause                 Kleppmann's story, on five locks
+  holdfast run kleppmann-gc-pause --on process    the same on real Redis, with a real SIGSTOP
+  holdfast run calm --lock all --seeds 20         no fault, every lock, twenty seeds
+  holdfast matrix                                 all locks against all scenarios
+  holdfast list                                   what there is`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownWord("command", args[0], verbs(cmd), "holdfast --help")
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newWorker(io), newChild(io))
+	root.InitDefaultCompletionCmd()
+	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, _, err := root.Find(args)
+			if err != nil || target == nil {
+				return unknownWord("command", strings.Join(args, " "), verbs(root), "holdfast --help")
+			}
+			return target.Help()
+		}})
+	return root
+}
+
+// verbs lists the visible sub-commands.
+func verbs(cmd *cobra.Command) []string {
+	var out []string
+	for _, c := range cmd.Root().Commands() {
+		if !c.Hidden {
+			out = append(out, c.Name())
+		}
+	}
+	return out
+}
+
+// unknownWord is the usage error for a word that is not among some, with the
+// nearest that is.
+func unknownWord(kind, word string, among []string, try string) error {
+	if near := scenarios.Nearest(word, among); near != "" {
+		return usage(try, "there is no %s %q; did you mean %q?", kind, word, near)
+	}
+	return usage(try, "there is no %s %q", kind, word)
+}
+
+// flagError turns what the flag parser says into a usage error that names the
+// nearest flag.
+func flagError(cmd *cobra.Command, err error) error {
+	try := cmd.CommandPath() + " --help"
+	word, unknown := strings.CutPrefix(err.Error(), "unknown flag: ")
+	if !unknown {
+		return usage(try, "%v", err)
+	}
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags = append(flags, "--"+f.Name)
+		}
+	})
+	return unknownWord("flag", word, flags, try)
+}
+
+// noArgs refuses arguments with a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd.CommandPath()+" --help", "%s takes no argument, not %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// oneArg wants exactly one argument.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage(cmd.CommandPath()+" --help", "%s takes one %s, not %d arguments", cmd.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}

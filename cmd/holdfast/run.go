@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+func newRun(io streams) *cobra.Command {
+	var sel selection
+	cmd := &cobra.Command{
+		Use:   "run SCENARIO...",
+		Short: "Play scenarios against locks and say what came out",
+		Long: `Plays each scenario against each lock, judges the recorded history, and says
+what broke, whose fault it was and what it damaged. A scenario is a built-in
+name (see holdfast list) or the path of a YAML file.
+
+Each run is stored under runs/<scenario>/<lock>/<world>-<seed>/ and can be judged
+again (holdfast check) or played again (holdfast replay).`,
+		Example: `  holdfast run kleppmann-gc-pause
+  holdfast run kleppmann-gc-pause --lock redlock,reference --format json
+  holdfast run calm --lock all --seeds 20
+  holdfast run kleppmann-clock-jump --on process
+  holdfast run ./my-scenario.yaml --lock basic --seed 7`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("holdfast list scenarios", "which scenario? For example: holdfast run kleppmann-gc-pause")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return scenarios.Names(), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), io, sel, args)
+		},
+	}
+	sel.flags(cmd)
+	return cmd
+}
+
+func run(ctx context.Context, io streams, sel selection, names []string) error {
+	jobs, err := sel.plan(names, "holdfast list")
+	if err != nil {
+		return err
+	}
+	runs := play(ctx, io, sel, jobs)
+	if err := report(io.out, sel, runs); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		fmt.Fprintf(io.err, "holdfast: interrupted after %d of %d runs\n", len(runs), len(jobs))
+		return exitError(reports.ExitError)
+	}
+	return exitError(reports.ExitCode(runs))
+}
+
+// plan checks the flags and lists the jobs of several scenarios.
+func (s *selection) plan(names []string, try string) ([]store.Job, error) {
+	if err := s.validate(try); err != nil {
+		return nil, err
+	}
+	var jobs []store.Job
+	for _, name := range names {
+		sc, err := load(name, try)
+		if err != nil {
+			return nil, err
+		}
+		locks, err := s.chosen(sc, try)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, s.jobs(name, locks)...)
+	}
+	if s.world == string(cluster.Process) {
+		if err := process.Available(); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// play plays the jobs with progress on a terminal.
+func play(ctx context.Context, io streams, sel selection, jobs []store.Job) []reports.Run {
+	bar := newProgress(io.err, len(jobs), sel.quiet)
+	defer bar.end()
+	return campaign.Runner{Root: sel.out, Child: childCommand, Done: bar.step}.Play(ctx, jobs)
+}
+
+// report prints the runs in the chosen format.
+func report(w io.Writer, sel selection, runs []reports.Run) error {
+	switch sel.format {
+	case "json":
+		return reports.JSON(w, reports.Document{Schema: reports.Schema, Runs: runs})
+	case "markdown":
+		return reports.Markdown(w, runs, stored)
+	}
+	opt := textOptions(w)
+	if sel.seeds > 1 || len(runs) > shownInFull {
+		return reports.Summary(w, runs, opt)
+	}
+	for i, r := range runs {
+		if i > 0 {
+			fmt.Fprintf(w, "\n%s\n\n", strings.Repeat("_", opt.Width))
+		}
+		if err := reports.Text(w, r, stored(r), opt); err != nil {
+			return err
+		}
+	}
+	if len(runs) > 1 {
+		fmt.Fprintf(w, "\n%s\n\n", strings.Repeat("_", opt.Width))
+		return reports.Summary(w, runs, opt)
+	}
+	return nil
+}
+
+// shownInFull is how many runs are printed with their diagrams; more get a
+// line each.
+const shownInFull = 12
+
+// stored reads a run's history back for its diagram; without a stored history
+// there is no diagram.
+func stored(r reports.Run) *history.History {
+	if r.History == "" {
+		return nil
+	}
+	h, _, err := store.ReadHistory(r.History)
+	if err != nil {
+		return nil // the verdict stands without its picture
+	}
+	return h
+}
+
+// textOptions fit the output to where it goes.
+func textOptions(w io.Writer) reports.TextOptions {
+	opt := reports.TextOptions{Width: 100}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return opt
+	}
+	opt.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		opt.Width = min(max(width, 60), 160)
+	}
+	return opt
+}

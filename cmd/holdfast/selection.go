@@ -1,0 +1,168 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/scenarios"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+// selection are the flags that say what to run; run and matrix share them.
+type selection struct {
+	locks    []string
+	world    string
+	topology string
+	seed     uint64
+	seeds    int
+	ttl      time.Duration
+	out      string
+	format   string
+	quiet    bool
+}
+
+// The words that stand for groups of locks.
+const (
+	allLocks   = "all"     // the whole catalogue
+	mutantOnes = "mutants" // the locks with a mistake on purpose
+)
+
+func (s *selection) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, or mutants (default: the scenario's own)")
+	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time) or process (real redis-server)")
+	f.StringVar(&s.topology, "topology", "", "single, replicated or independent instead of the scenario's own")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
+	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to run, counting up from --seed")
+	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s in process)")
+	f.StringVar(&s.out, "out", "runs", `folder for the runs; "" stores nothing`)
+	f.StringVar(&s.format, "format", "text", "text, json or markdown")
+	f.BoolVar(&s.quiet, "quiet", false, "no progress")
+	complete(cmd, "lock", func() []string { return append(lockNames(), allLocks, mutantOnes) })
+	complete(cmd, "on", worldNames)
+	complete(cmd, "topology", topologyNames)
+	complete(cmd, "format", formatNames)
+}
+
+func complete(cmd *cobra.Command, flag string, words func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag was defined a few lines above
+	}
+}
+
+func worldNames() []string { return []string{string(cluster.Sim), string(cluster.Process)} }
+
+func topologyNames() []string {
+	return []string{string(cluster.Single), string(cluster.Replicated), string(cluster.Independent)}
+}
+
+func formatNames() []string { return []string{"text", "json", "markdown"} }
+
+func lockNames() []string {
+	var out []string
+	for _, e := range append(catalogue.All(), catalogue.Mutants()...) {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// validate checks the flags' words.
+func (s *selection) validate(try string) error {
+	if !slices.Contains(worldNames(), s.world) {
+		return unknownWord("world", s.world, worldNames(), try)
+	}
+	if s.topology != "" && !slices.Contains(topologyNames(), s.topology) {
+		return unknownWord("topology", s.topology, topologyNames(), try)
+	}
+	if !slices.Contains(formatNames(), s.format) {
+		return unknownWord("format", s.format, formatNames(), try)
+	}
+	switch {
+	case s.seeds < 1:
+		return usage(try, "--seeds %d: at least one seed is needed", s.seeds)
+	case s.ttl < 0:
+		return usage(try, "--ttl %v: a TTL is positive", s.ttl)
+	case s.ttl > 0 && s.ttl < 20*time.Millisecond:
+		return usage(try, "--ttl %v: at least 20ms, or the network's own latency decides the run", s.ttl)
+	}
+	return nil
+}
+
+// load finds a scenario, or explains what is wrong with its name or its file.
+func load(name, try string) (*scenarios.Scenario, error) {
+	s, err := campaign.LoadScenario(name)
+	switch {
+	case err == nil:
+		return s, nil
+	case slices.Contains(scenarios.Names(), name) || isFile(name):
+		return nil, &usageError{msg: err.Error()}
+	case strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml"):
+		return nil, usage(try, "%v", err)
+	}
+	return nil, unknownWord("scenario", name, scenarios.Names(), try)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// chosen turns --lock into names.
+func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error) {
+	if len(s.locks) == 0 {
+		return sc.Locks, nil
+	}
+	var out []string
+	for _, word := range s.locks {
+		switch word = strings.TrimSpace(word); word {
+		case allLocks:
+			for _, e := range catalogue.All() {
+				out = append(out, e.Name)
+			}
+		case mutantOnes:
+			for _, e := range catalogue.Mutants() {
+				out = append(out, e.Name)
+			}
+		default:
+			if _, ok := catalogue.Find(word); !ok {
+				return nil, unknownWord("lock", word, append(lockNames(), allLocks, mutantOnes), try)
+			}
+			out = append(out, word)
+		}
+	}
+	return out, nil
+}
+
+// jobs lists the runs for one scenario.
+func (s *selection) jobs(name string, locks []string) []store.Job {
+	var out []store.Job
+	for _, lock := range locks {
+		for i := range s.seeds {
+			out = append(out, store.Job{
+				Scenario: name, Lock: lock, World: s.world, Topology: s.topology,
+				Seed: s.seed + uint64(i), TTL: s.ttl,
+			})
+		}
+	}
+	return out
+}
+
+// childCommand starts this program again to play jobs.
+func childCommand() *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return exec.Command(self, childVerb)
+}
