@@ -189,13 +189,16 @@ func (w *World) Nodes() []string { return append([]string(nil), w.nodeNames...) 
 func (w *World) Clients() []string { return append([]string(nil), w.clientNames...) }
 
 // Abilities are what works here; see the package comment for what does not.
-func (w *World) Abilities() []cluster.Ability {
+func (w *World) Abilities() []cluster.Ability { return Abilities(w.cfg.Topology) }
+
+// Abilities of a topology's world, known without starting one.
+func Abilities(t cluster.Topology) []cluster.Ability {
 	can := []cluster.Ability{
 		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut,
 		cluster.CanDelay, cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock,
 		cluster.CanKill, cluster.CanRestartKept, cluster.CanFlush,
 	}
-	if w.cfg.Topology == cluster.Replicated {
+	if t == cluster.Replicated {
 		can = append(can, cluster.CanPromote)
 	}
 	return can

@@ -59,6 +59,7 @@ type World struct {
 	byName  map[string]*node
 	clients map[string]*client
 	names   []string // of the clients, in order
+	network *schedule
 
 	mu      sync.Mutex
 	links   map[cluster.Link]*link
@@ -99,6 +100,7 @@ func New(cfg Config) (*World, error) {
 		w.byName[n.name] = n
 	}
 	w.primary = w.nodes[0]
+	w.network = newSchedule()
 	for i := range cfg.Clients {
 		name := cluster.ClientName(i + 1)
 		w.names = append(w.names, name)
@@ -134,7 +136,7 @@ func (w *World) stream(from, to string, number int) *rand.Rand {
 
 // afterLocked runs f at an instant.
 func (w *World) afterLocked(at int64, f func()) {
-	time.AfterFunc(time.Duration(at-time.Now().UnixNano()), f)
+	w.network.at(at, f)
 }
 
 func (w *World) node(name string) (*node, error) {
@@ -225,6 +227,7 @@ func (w *World) Close() error {
 	}
 	w.conns = nil
 	w.mu.Unlock()
+	w.network.close()
 	for _, cl := range w.clients {
 		cl.gate.open()
 	}
