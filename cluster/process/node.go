@@ -22,10 +22,6 @@ import (
 
 var _ cluster.Servers = (*World)(nil)
 
-// directName is the name of the world's own connections, whose commands are
-// not part of the trace.
-const directName = "holdfast-direct"
-
 // node is one redis-server.
 type node struct {
 	w      *World
@@ -35,6 +31,7 @@ type node struct {
 	dir    string
 	clock  *clock
 	direct *redis.Client // bypasses the proxies
+	own    sync.Map      // local addresses (string) of direct's connections
 
 	mu      sync.Mutex // orders the verbs on this node
 	child   *child     // nil while killed
@@ -51,13 +48,36 @@ func newNode(w *World, name string, port int) (*node, error) {
 	}
 	n.clock = newClock(filepath.Join(w.cfg.Dir, name+".clock"))
 	n.direct = redis.NewClient(&redis.Options{
-		Addr: n.addr, ClientName: directName, PoolSize: 4, MaxRetries: 2,
+		Addr: n.addr, Dialer: n.dialDirect, PoolSize: 4, MaxRetries: 2,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: time.Second,
 		MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 5 * time.Millisecond,
 		DialerRetries: 1, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	return n, nil
+}
+
+// dialDirect notes the addresses of the world's own connections, whose commands
+// are not part of the trace.
+func (n *node) dialDirect(ctx context.Context, network, addr string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: time.Second}
+	c, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	n.own.Store(c.LocalAddr().String(), nil)
+	return ownConn{Conn: c, own: &n.own}, nil
+}
+
+// ownConn forgets its address when it is closed: a client may get it next.
+type ownConn struct {
+	net.Conn
+	own *sync.Map
+}
+
+func (c ownConn) Close() error {
+	c.own.Delete(c.LocalAddr().String())
+	return c.Conn.Close()
 }
 
 // args are the server's settings. The append-only file is never synced: a

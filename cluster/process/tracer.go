@@ -3,16 +3,12 @@ package process
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-io/holdfast/history"
 )
@@ -28,6 +24,7 @@ type tracer struct {
 	names       map[string]string // client by address
 	keys        keyspace
 	events      map[string][]string // on a key, since the last command
+	gone        []gone              // keys that vanished since then
 	script      *script             // a script whose commands may still follow
 	last        int64               // when the last event was
 	out         []event             // to be handed over once mu is free
@@ -35,6 +32,9 @@ type tracer struct {
 	synced      []chan error // to be told once all events are handed over
 	syncCount   int
 }
+
+// gone is a key that vanished, and the pseudo command for that.
+type gone struct{ cmd, name string }
 
 // script is a script call and the keys that it touched.
 type script struct {
@@ -80,7 +80,7 @@ func (tr *tracer) session() error {
 	}()
 	// RESP3 lets commands and key space events share one connection, and so
 	// one order.
-	const hello = "HELLO 3 SETNAME " + directName + "\r\nPSUBSCRIBE __keyevent@0__:*\r\nMONITOR\r\n"
+	const hello = "HELLO 3\r\nPSUBSCRIBE __keyevent@0__:*\r\nMONITOR\r\n"
 	if _, err := c.Write([]byte(hello)); err != nil {
 		return err
 	}
@@ -112,94 +112,6 @@ func (tr *tracer) session() error {
 	}
 }
 
-// connected starts from what the node holds now: nothing at first, and after a
-// restart whatever was left. Keys that are gone were lost with the crash, or
-// have expired meanwhile.
-func (tr *tracer) connected(ctx context.Context) error {
-	first := tr.connections == 0
-	found := make(keyspace)
-	if !first {
-		var err error
-		if found, err = tr.snapshot(ctx); err != nil {
-			return err
-		}
-	}
-	tr.mu.Lock()
-	defer tr.unlock()
-	now := time.Now().Add(tr.node.clock.offset())
-	tr.names, tr.script = make(map[string]string), nil
-	clear(tr.events)
-	for _, name := range sortedKeys(tr.keys) {
-		if k := tr.keys[name]; found[name] == nil {
-			cmd := history.Lostkeys
-			if k.expire != 0 && k.expire <= now.UnixMilli() {
-				cmd = history.Expired
-			}
-			tr.emit(command{name: cmd, shown: now}, "", name, nil, "")
-		}
-	}
-	tr.keys = found
-	tr.connections++
-	return nil
-}
-
-// snapshot asks for the lock keys of a node.
-func (tr *tracer) snapshot(ctx context.Context) (keyspace, error) {
-	direct := tr.node.direct
-	all, err := direct.Keys(ctx, "*").Result()
-	if err != nil {
-		return nil, err
-	}
-	found := make(keyspace)
-	for _, name := range all {
-		if !tr.isLock(name) {
-			continue
-		}
-		k, err := tr.ask(ctx, name)
-		at, errExpire := direct.PExpireTime(ctx, name).Result()
-		switch {
-		case errors.Is(err, redis.Nil) || at == -2:
-			continue // it expired while it was looked at
-		case err != nil || errExpire != nil:
-			return nil, errors.Join(err, errExpire)
-		}
-		k.expire = max(0, at.Milliseconds())
-		found[name] = k
-	}
-	return found, nil
-}
-
-// ask reads one key without its expiry.
-func (tr *tracer) ask(ctx context.Context, name string) (*key, error) {
-	direct := tr.node.direct
-	kindOf, err := direct.Type(ctx, name).Result()
-	if err != nil {
-		return nil, err
-	}
-	k := &key{kind: other}
-	switch kindOf {
-	case "none":
-		return nil, redis.Nil
-	case "string":
-		k.kind = text
-		if old := tr.keys[name]; old != nil && old.kind == counter {
-			k.kind = counter
-		}
-		k.value, err = direct.Get(ctx, name).Result()
-	case "hash":
-		k.kind = hash
-		k.fields, err = direct.HGetAll(ctx, name).Result()
-	case "zset":
-		k.kind, k.fields = sorted, make(map[string]string)
-		var members []redis.Z
-		members, err = direct.ZRangeWithScores(ctx, name, 0, -1).Result()
-		for _, m := range members {
-			k.fields[fmt.Sprint(m.Member)] = strconv.FormatFloat(m.Score, 'g', -1, 64)
-		}
-	}
-	return k, err
-}
-
 func (tr *tracer) isLock(name string) bool { return strings.Contains(name, tr.trace.w.cfg.LockName) }
 
 // take takes in one item. At a pause of the stream a script is known to be
@@ -212,6 +124,10 @@ func (tr *tracer) take(line string, push []string, pause bool) {
 		tr.takeEvent(strings.TrimPrefix(push[2], "__keyevent@0__:"), push[3])
 	case line != "":
 		if c, ok := parseMonitor(line); ok {
+			if c.from != "lua" {
+				tr.endScript()
+			}
+			tr.reportGone(c.shown)
 			tr.takeCommand(c)
 		} else {
 			tr.trace.w.cfg.Log.Warn("a line of MONITOR is not understood", "node", tr.node.name, "line", line)
@@ -219,6 +135,7 @@ func (tr *tracer) take(line string, push []string, pause bool) {
 	}
 	if pause {
 		tr.endScript()
+		tr.reportGone(time.Now().Add(tr.node.clock.offset()))
 	}
 }
 
@@ -235,7 +152,17 @@ func (tr *tracer) takeEvent(event, name string) {
 		cmd = history.Lostkeys
 	}
 	delete(tr.keys, name)
-	tr.emit(command{name: cmd, shown: time.Now().Add(tr.node.clock.offset())}, "", name, nil, "")
+	tr.gone = append(tr.gone, gone{cmd: cmd, name: name})
+}
+
+// reportGone reports the keys that vanished by themselves. Such an event has
+// no time stamp: it is that of the command that found the key dead, which
+// follows at once, or else that of now.
+func (tr *tracer) reportGone(shown time.Time) {
+	for _, g := range tr.gone {
+		tr.emit(command{name: g.cmd, shown: shown}, "", g.name, nil, "")
+	}
+	tr.gone = nil
 }
 
 func (tr *tracer) takeCommand(c command) {
@@ -243,7 +170,6 @@ func (tr *tracer) takeCommand(c command) {
 		tr.takeInner(c)
 		return
 	}
-	tr.endScript()
 	client, own := tr.sender(c)
 	switch {
 	case c.name == "ECHO" && len(c.args) == 2 && tr.syncs[c.args[1]] != nil:
@@ -311,11 +237,15 @@ func (tr *tracer) sender(c command) (client string, own bool) {
 			}
 		}
 	}
-	if name == directName || slices.Contains(tr.trace.w.clientNames, name) {
+	if tr.isClient(name) {
 		tr.names[c.from] = name
 	}
-	known := tr.names[c.from]
-	return strings.TrimPrefix(known, directName), known == directName
+	_, own = tr.node.own.Load(c.from)
+	return tr.names[c.from], own
+}
+
+func (tr *tracer) isClient(name string) bool {
+	return slices.Contains(tr.trace.w.clientNames, name)
 }
 
 // emit reports one key after one command.
@@ -362,7 +292,7 @@ func (tr *tracer) sync(ctx context.Context) error {
 	done := make(chan error, 1)
 	tr.mu.Lock()
 	tr.syncCount++
-	mark := fmt.Sprintf("%s-%s-%d", directName, tr.node.name, tr.syncCount)
+	mark := fmt.Sprintf("%s-%s-%d", "holdfast-sync", tr.node.name, tr.syncCount)
 	tr.syncs[mark] = done
 	tr.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, waitBound)

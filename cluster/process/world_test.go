@@ -97,7 +97,9 @@ func start(t *testing.T, topology cluster.Topology, nodes, clients int, adapt ..
 	return w
 }
 
-const readTimeout = 150 * time.Millisecond
+// readTimeout must outlast a stutter of a busy machine, and is waited for in
+// full by every test of a lost message.
+const readTimeout = 500 * time.Millisecond
 
 // dial gives a client's warm connection, without retries, so that every
 // outcome is seen as it is.
