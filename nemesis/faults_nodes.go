@@ -183,7 +183,11 @@ func (f Failover) Inject(ctx context.Context, s Scene) (Effect, error) {
 		}
 	}
 	if err := p.Promote(ctx, to); err != nil {
-		return Effect{}, fmt.Errorf("promote %s: %w", to, err)
+		err = fmt.Errorf("promote %s: %w", to, err)
+		if !f.Alive {
+			err = errors.Join(err, v.Restart(ctx, old, cluster.Keep))
+		}
+		return Effect{}, err
 	}
 	return Effect{On: []string{old, to}, What: what}, nil
 }
