@@ -139,8 +139,8 @@ func scramble(r *rand.Rand) *history.History {
 }
 
 type fullStep struct {
-	acq                     int
-	free, optional, refused bool
+	acq            int
+	free, optional bool
 }
 
 func fullOperations(f *Facts) []porcupine.Operation {

@@ -128,7 +128,6 @@ type worker struct {
 	name string
 	in   io.WriteCloser
 	out  *io.PipeWriter
-	err  *os.File
 }
 
 // startWorkers starts one process a client.

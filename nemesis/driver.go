@@ -39,7 +39,6 @@ type active struct {
 	id     int
 	kind   string
 	effect Effect
-	timer  *time.Timer
 }
 
 // healTimeout bounds one heal; a heal that takes longer has failed.

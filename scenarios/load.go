@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 )
 
 //go:embed *.yaml
@@ -28,8 +29,27 @@ func Names() []string {
 	return out
 }
 
-// Load reads an embedded scenario.
+// parsed keeps the embedded scenarios that have been read: a campaign plays the
+// same few thousands of times.
+var parsed sync.Map // name -> *Scenario
+
+// Load reads an embedded scenario. Its maps and slices are shared by all who
+// load it and must not be changed.
 func Load(name string) (*Scenario, error) {
+	if s, ok := parsed.Load(name); ok {
+		shallow := *s.(*Scenario)
+		return &shallow, nil
+	}
+	s, err := load(name)
+	if err != nil {
+		return nil, err
+	}
+	parsed.Store(name, s)
+	shallow := *s
+	return &shallow, nil
+}
+
+func load(name string) (*Scenario, error) {
 	data, err := files.ReadFile(name + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("there is no scenario %q%s", name, meant(name, Names()))

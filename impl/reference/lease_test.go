@@ -117,11 +117,11 @@ func TestLateConfirmationBeforeTheWatch(t *testing.T) {
 		lock := client(t, Mistakes{}, redistest.Start(t, 1)[0])
 		start := time.Now()
 		s := &lease{lock: lock, start: start, until: start.Add(usable), lost: make(chan struct{}), stop: func() {}}
-		time.Sleep(usable - 1)
+		time.Sleep(usable - time.Nanosecond)
 		if !s.confirm(start.Add(1)) || s.Until() != start.Add(1+usable) {
 			t.Error("a confirmation in time was not taken")
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		if s.confirm(start.Add(2)) || !isLost(s) {
 			t.Error("a confirmation at the end was taken")
 		}
