@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // clock is a node's wall clock. It runs beside the bubble's time, which plays
 // the part of every machine's monotonic clock and is never touched.
@@ -36,11 +39,15 @@ func (c *clock) setRate(t time.Time, rate float64) {
 	c.rate = rate
 }
 
-// until is how long the bubble must wait for the clock to show a wall time.
+// until is how long the bubble must wait for the clock to show a wall time: for
+// ever, nearly, if the clock all but stands still.
 func (c *clock) until(t, wall time.Time) time.Duration {
 	d := wall.Sub(c.now(t))
-	if c.rate != 1 {
-		d = time.Duration(float64(d)/c.rate) + 1
+	if c.rate == 1 || d <= 0 {
+		return d
 	}
-	return d
+	if wait := float64(d) / c.rate; wait < math.MaxInt64/2 {
+		return time.Duration(wait) + 1
+	}
+	return math.MaxInt64 / 2
 }

@@ -1,36 +1,49 @@
 package sim
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/alicebob/miniredis/v2/server"
 )
 
+// dataHandler answers a command on keys.
+type dataHandler func(n *node, peer *server.Peer, args []string)
+
+// ownData finds the commands on keys that the node answers itself.
+func ownData(name string) dataHandler {
+	if f := expireHandler(name); f != nil {
+		return f
+	}
+	return stringHandler(name)
+}
+
+// handler answers one command; nested says that a script calls it.
+type handler func(n *node, peer *server.Peer, args []string, nested bool)
+
 // own finds the commands that the node answers itself: scripts, because their
 // Lua states are pooled; the hand-shake, because it names the server; time,
 // because the node has a clock of its own.
-func (n *node) own(name string) func(peer *server.Peer, args []string, nested bool) {
+func own(name string) handler {
 	switch name {
 	case "EVAL", "EVALSHA":
-		return n.eval
+		return (*node).eval
 	case "SCRIPT":
-		return n.script
+		return (*node).script
 	case "HELLO":
-		return n.hello
+		return (*node).hello
 	case "CLIENT":
-		return n.client
+		return (*node).client
 	case "TIME":
-		return n.time
+		return (*node).time
 	case "PING":
-		return n.ping
+		return (*node).ping
 	}
 	return nil
 }
 
-// notSimulated are commands that would need goroutines or replies of their own
-// accord. They say so instead of pretending.
+// notSimulated are commands that miniredis has and that would need goroutines
+// or replies of their own accord. They say so instead of pretending.
 var notSimulated = map[string]string{
 	"WAIT": "replicas do not acknowledge yet", "MONITOR": "use the server trace",
 	"SUBSCRIBE": "no push messages yet", "PSUBSCRIBE": "no push messages yet", "SSUBSCRIBE": "no push messages yet",
@@ -40,123 +53,139 @@ var notSimulated = map[string]string{
 	"WATCH": "transactions are not simulated yet", "XREAD": "no blocking reads yet", "XREADGROUP": "no blocking reads yet",
 }
 
-// sweeps are commands that look at or change keys they do not name.
+// sweeps are commands that look at or change keys they do not name, or name in
+// a place of their own.
 var sweeps = map[string]bool{
 	"KEYS": true, "SCAN": true, "DBSIZE": true, "RANDOMKEY": true, "FLUSHALL": true, "FLUSHDB": true, "SORT": true,
-}
-
-// allKeys are commands whose every argument is a key.
-var allKeys = map[string]bool{
-	"DEL": true, "UNLINK": true, "EXISTS": true, "TOUCH": true, "MGET": true,
-	"RENAME": true, "RENAMENX": true, "COPY": true, "SINTERSTORE": true, "SUNIONSTORE": true, "SDIFFSTORE": true,
-}
-
-// noKeys are commands without a key.
-var noKeys = map[string]bool{
-	"PING": true, "ECHO": true, "SELECT": true, "AUTH": true, "QUIT": true, "HELLO": true, "CLIENT": true,
-	"INFO": true, "COMMAND": true, "SCRIPT": true, "TIME": true, "PUBLISH": true, "CONFIG": true, "MULTI": true,
-	"EXEC": true, "DISCARD": true, "CLUSTER": true, "DEBUG": true, "FLUSHALL": true, "FLUSHDB": true,
-	"KEYS": true, "SCAN": true, "DBSIZE": true, "RANDOMKEY": true, "SWAPDB": true, "UNWATCH": true, "RESET": true,
+	"ZUNION": true, "ZINTER": true, "ZDIFF": true, "ZINTERCARD": true, "SINTERCARD": true, "LMPOP": true, "ZMPOP": true,
+	"ZUNIONSTORE": true, "ZINTERSTORE": true, "ZDIFFSTORE": true,
 }
 
 // keysOf lists the keys that a request names.
 func keysOf(name string, args []string) []string {
-	switch {
-	case name == "EVAL" || name == "EVALSHA":
-		keys, _, err := scriptArgs(args)
-		if err != "" {
+	if name == "EVAL" || name == "EVALSHA" {
+		keys, _, problem := scriptArgs(args)
+		if problem != "" {
 			return nil
 		}
 		return keys
-	case noKeys[name] || len(args) < 2:
-		return nil
-	case name == "MSET" || name == "MSETNX":
-		var keys []string
-		for i := 1; i < len(args); i += 2 {
-			keys = append(keys, args[i])
-		}
-		return keys
-	case allKeys[name]:
-		return args[1:]
 	}
-	return args[1:2]
+	s := shapes[name]
+	last := s.last
+	if last < 0 {
+		last += len(args)
+	}
+	if s.first == 0 || last < s.first || last >= len(args) {
+		return nil
+	}
+	if s.step == 1 {
+		return args[s.first : last+1]
+	}
+	var keys []string
+	for i := s.first; i <= last; i += s.step {
+		keys = append(keys, args[i])
+	}
+	return keys
 }
 
 // scriptArgs splits the arguments of EVAL into keys and the rest.
 func scriptArgs(args []string) (keys, argv []string, problem string) {
 	if len(args) < 3 {
-		return nil, nil, fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(args[0]))
+		return nil, nil, wrongArity(args[0])
 	}
-	n, err := strconv.Atoi(args[2])
+	n, ok := integer(args[2])
 	switch {
-	case err != nil:
-		return nil, nil, "ERR value is not an integer or out of range"
+	case !ok:
+		return nil, nil, errInteger
+	case n > int64(len(args)-3):
+		return nil, nil, "ERR Number of keys can't be greater than number of args"
 	case n < 0:
 		return nil, nil, "ERR Number of keys can't be negative"
-	case n > len(args)-3:
-		return nil, nil, "ERR Number of keys can't be greater than number of args"
 	}
 	return args[3 : 3+n], args[3+n:], ""
 }
 
-func (n *node) eval(peer *server.Peer, args []string, nested bool) {
-	if nested {
-		peer.WriteError("ERR This Redis command is not allowed from script")
+func (n *node) eval(peer *server.Peer, args []string, _ bool) {
+	bySha := strings.EqualFold(args[0], "EVALSHA")
+	if bySha && len(args[1]) != 40 {
+		fail(peer, errNoScript)
 		return
 	}
 	keys, argv, problem := scriptArgs(args)
-	if problem != "" {
-		peer.WriteError(problem)
-		return
+	if problem == "" {
+		problem = n.errReply
 	}
-	if n.errReply != "" {
-		peer.WriteError(n.errReply)
+	if problem != "" {
+		fail(peer, problem)
 		return
 	}
 	name := strings.ToLower(args[1])
 	source := n.scripts[name]
-	if strings.EqualFold(args[0], "EVAL") {
+	if !bySha {
 		source, name = args[1], sha(args[1])
 	} else if source == "" {
-		peer.WriteError("NOSCRIPT No matching script. Please use EVAL.")
+		fail(peer, errNoScript)
 		return
 	}
 	p, err := compile(source, name)
 	if err != nil {
-		peer.WriteError(err.Error() + " script: " + name)
+		fail(peer, err.Error()+" script: "+name+", on @user_script:1.")
 		return
 	}
 	n.scripts[name] = source
 	n.runScript(peer, name, p, keys, argv)
 }
 
-func (n *node) script(peer *server.Peer, args []string, nested bool) {
-	sub := ""
-	if len(args) > 1 {
-		sub = strings.ToUpper(args[1])
-	}
+const errNoScript = "NOSCRIPT No matching script. Please use EVAL."
+
+// arities of subcommands, with both names. Those that are missing here and
+// that Redis 7.0 has are not simulated.
+var (
+	scriptArity = map[string]int{"LOAD": 3, "EXISTS": -3, "FLUSH": -2, "KILL": 2}
+	clientArity = map[string]int{"SETNAME": 3, "GETNAME": 2, "ID": 2}
+)
+
+// subcommand gives the subcommand's name, or what is wrong with it.
+func subcommand(args []string, arities map[string]int, nested bool) (sub, problem string) {
+	sub = strings.ToUpper(args[1])
+	arity, ok := arities[sub]
 	switch {
+	case !ok:
+		return "", "ERR unknown subcommand '" + cString(args[1]) + "'. Try " + strings.ToUpper(args[0]) + " HELP."
+	case len(args) != arity && (arity > 0 || len(args) < -arity):
+		return "", wrongArity(args[0] + "|" + args[1])
 	case nested:
-		peer.WriteError("ERR This Redis command is not allowed from script")
-	case sub == "LOAD" && len(args) == 3:
+		return "", errNotInScript
+	}
+	return sub, ""
+}
+
+func (n *node) script(peer *server.Peer, args []string, nested bool) {
+	sub, problem := subcommand(args, scriptArity, nested)
+	switch {
+	case problem != "":
+		fail(peer, problem)
+	case sub == "LOAD":
 		name := sha(args[2])
 		if _, err := compile(args[2], name); err != nil {
-			peer.WriteError(err.Error())
+			fail(peer, err.Error())
 			return
 		}
 		n.scripts[name] = args[2]
 		peer.WriteBulk(name)
-	case sub == "EXISTS" && len(args) > 2:
+	case sub == "EXISTS":
 		peer.WriteLen(len(args) - 2)
 		for _, name := range args[2:] {
 			_, ok := n.scripts[strings.ToLower(name)]
 			peer.WriteInt(map[bool]int{true: 1}[ok])
 		}
-	case sub == "FLUSH":
+	case sub == "KILL":
+		fail(peer, "NOTBUSY No scripts in execution right now.")
+	case len(args) > 3 || len(args) == 3 && !strings.EqualFold(args[2], "SYNC") && !strings.EqualFold(args[2], "ASYNC"):
+		fail(peer, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	default:
 		n.scripts = map[string]string{}
 		peer.WriteOK()
-	default:
-		peer.WriteError(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s'. Try SCRIPT HELP.", strings.Join(args[1:], " ")))
 	}
 }
 
@@ -168,16 +197,16 @@ func (n *node) hello(peer *server.Peer, args []string, _ bool) {
 		version = 3
 	}
 	if len(args) > 1 {
-		v, err := strconv.Atoi(args[1])
-		if err != nil {
-			peer.WriteError("ERR Protocol version is not an integer or out of range")
+		v, ok := integer(args[1])
+		if !ok {
+			fail(peer, "ERR Protocol version is not an integer or out of range")
 			return
 		}
 		if v != 2 && v != 3 {
-			peer.WriteError("NOPROTO unsupported protocol version")
+			fail(peer, "NOPROTO unsupported protocol version")
 			return
 		}
-		version = v
+		version = int(v)
 	}
 	for i := 2; i < len(args); i++ {
 		if strings.EqualFold(args[i], "SETNAME") && i+1 < len(args) {
@@ -209,25 +238,20 @@ func (n *node) hello(peer *server.Peer, args []string, _ bool) {
 // redisVersion is the Redis whose replies the node gives.
 const redisVersion = "7.0.15"
 
-func (n *node) client(peer *server.Peer, args []string, _ bool) {
-	sub := ""
-	if len(args) > 1 {
-		sub = strings.ToUpper(args[1])
-	}
+func (n *node) client(peer *server.Peer, args []string, nested bool) {
+	sub, problem := subcommand(args, clientArity, nested)
 	switch {
-	case sub == "SETNAME" && len(args) == 3:
+	case problem != "": // CLIENT SETINFO and MAINT_NOTIFICATIONS are newer than 7.0
+		fail(peer, problem)
+	case sub == "SETNAME" && strings.ContainsFunc(args[2], func(r rune) bool { return r < '!' || r > '~' }):
+		fail(peer, "ERR Client names cannot contain spaces, newlines or special characters.")
+	case sub == "SETNAME":
 		peer.ClientName = args[2]
 		peer.WriteOK()
 	case sub == "GETNAME":
-		if peer.ClientName == "" {
-			peer.WriteNull()
-			return
-		}
-		peer.WriteBulk(peer.ClientName)
-	case sub == "ID":
+		writeValue(peer, peer.ClientName, peer.ClientName != "")
+	default:
 		peer.WriteInt(1)
-	default: // CLIENT SETINFO and MAINT_NOTIFICATIONS are newer than 7.0
-		peer.WriteError(fmt.Sprintf("ERR unknown subcommand '%s'. Try CLIENT HELP.", strings.Join(args[1:2], "")))
 	}
 }
 
@@ -245,6 +269,6 @@ func (n *node) ping(peer *server.Peer, args []string, _ bool) {
 	case 2:
 		peer.WriteBulk(args[1])
 	default:
-		peer.WriteError("ERR wrong number of arguments for 'ping' command")
+		fail(peer, wrongArity(args[0]))
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -39,6 +40,10 @@ type node struct {
 	// frozen is the wall clock of the script that runs: time stands still in
 	// a script.
 	frozen time.Time
+	nobody *server.Peer // gets replies that nobody wants
+	// scratch holds a reply that must be changed on its way out.
+	scratch     bytes.Buffer
+	scratchPeer *server.Peer
 
 	down     bool
 	stalled  bool
@@ -56,8 +61,10 @@ func newNode(w *World, name string, index int) *node {
 		name: name, world: w,
 		// Healthy clocks differ by a microsecond, which also keeps expiries
 		// on different nodes from falling on one instant.
-		clock: newClock(w.start, time.Duration(index)*time.Microsecond),
+		clock:  newClock(w.start, time.Duration(index)*time.Microsecond),
+		nobody: server.NewPeer(bufio.NewWriter(io.Discard)),
 	}
+	n.scratchPeer = server.NewPeer(bufio.NewWriter(&n.scratch))
 	n.wipe()
 	return n
 }
@@ -112,7 +119,7 @@ func (s *nodeSession) feed(chunk []byte) (reply []byte, end bool, trace []histor
 	for !end {
 		args, rest, err := parseCommand(s.in)
 		if err != nil {
-			s.peer.WriteError(err.Error())
+			fail(s.peer, err.Error())
 			s.peer.Flush()
 			end = true
 			break
@@ -169,19 +176,32 @@ func (n *node) serve(client string, peer *server.Peer, args []string) []history.
 	return n.trace
 }
 
-// command runs a request or a call from a script.
+// command runs a request or a call from a script, after the checks that a
+// server makes before any command.
 func (n *node) command(peer *server.Peer, args []string, nested bool) {
 	name := strings.ToUpper(args[0])
-	if own := n.own(name); own != nil {
-		own(peer, args, nested)
+	c, known := shapes[name]
+	if problem := c.problem(known, args, nested); problem != "" {
+		fail(peer, problem)
+		return
+	}
+	if f := own(name); f != nil {
+		f(n, peer, args, nested)
 		return
 	}
 	if why, ok := notSimulated[name]; ok {
-		peer.WriteError("ERR " + name + " is not simulated: " + why)
+		fail(peer, "ERR "+name+" is not simulated: "+why)
 		return
 	}
 	keys := keysOf(name, args)
 	if len(keys) > 0 && n.refuses(peer, name) {
+		return
+	}
+	if f := ownData(name); f != nil {
+		f(n, peer, args)
+		if c.flags&write != 0 {
+			n.written = append(n.written, keys...)
+		}
 		return
 	}
 	n.passOn(peer, name, args, keys)
@@ -191,10 +211,10 @@ func (n *node) command(peer *server.Peer, args []string, nested bool) {
 func (n *node) refuses(peer *server.Peer, name string) bool {
 	switch {
 	case n.errReply != "":
-		peer.WriteError(n.errReply)
+		fail(peer, n.errReply)
 		return true
-	case n.replica && !n.srv.IsReadOnlyCommand(name):
-		peer.WriteError("READONLY You can't write against a read only replica.")
+	case n.replica && shapes[name].flags&write != 0:
+		fail(peer, "READONLY You can't write against a read only replica.")
 		return true
 	}
 	return false
@@ -212,36 +232,43 @@ func (n *node) passOn(peer *server.Peer, name string, args, keys []string) {
 	}
 	for _, k := range keys {
 		if at, ok := n.deadlines[k]; ok {
-			// A key at its last millisecond is there with 0 ms left; miniredis
-			// takes 0 for no expiry.
-			n.db.SetTTL(k, max(time.Duration(at-ms)*time.Millisecond, 1))
+			n.db.SetTTL(k, left(at, ms))
+		} else if n.db.TTL(k) != 0 { // it lost its deadline without miniredis
+			n.srv.Dispatch(n.nobody, []string{"PERSIST", k})
 		}
 	}
-	n.srv.Dispatch(peer, args)
+	if name[0] == 'Z' {
+		n.zset(peer, name, args)
+	} else {
+		n.srv.Dispatch(peer, args)
+	}
 	if sweeping {
 		keys = append(keys, n.db.Keys()...)
 	}
 	for _, k := range keys {
 		n.readBack(k, ms)
 	}
-	if len(keys) > 0 && !n.srv.IsReadOnlyCommand(name) {
+	if len(keys) > 0 && shapes[name].flags&write != 0 {
 		n.written = append(n.written, keys...)
 	}
 }
 
+// left is what miniredis is told of a deadline. A key at its last millisecond
+// is there with 0 ms left; miniredis takes 0 for no expiry. Redis's farthest
+// deadlines are beyond what a duration can hold.
+func left(at, ms int64) time.Duration {
+	return max(time.Duration(min(at-ms, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond, 1)
+}
+
 // readBack turns what miniredis now says is left of a key into a deadline.
 func (n *node) readBack(key string, ms int64) {
-	if !n.db.Exists(key) {
+	now := n.db.TTL(key)
+	at, had := n.deadlines[key]
+	switch {
+	case !n.db.Exists(key), now == 0:
 		delete(n.deadlines, key)
-		return
-	}
-	switch left := n.db.TTL(key); {
-	case left == 0:
-		delete(n.deadlines, key)
-	case left < time.Millisecond:
-		n.deadlines[key] = ms // at its last millisecond, unchanged
-	default:
-		n.deadlines[key] = ms + left.Milliseconds()
+	case !had || now != left(at, ms):
+		n.deadlines[key] = ms + now.Milliseconds()
 	}
 }
 
