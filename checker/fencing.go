@@ -18,6 +18,10 @@ const (
 	NewestRefused     = "newest-refused"
 )
 
+// fenceGravity orders the kinds: damage done first, then tokens that went
+// backwards, of which a repeated one is the mildest case.
+var fenceGravity = []string{StaleWrite, FenceNotMonotonic, FenceRepeated, NewestRefused}
+
 // fencing judges the tokens that a lock hands out and the resource that is
 // meant to honour them.
 func fencing(f *Facts) Result {
@@ -51,6 +55,9 @@ func fencing(f *Facts) Result {
 		r.Reason = "only the tokens were judged: the resource is plain and checks none"
 	}
 	r.Figures = map[string]float64{"tokens": float64(n), "violations": float64(len(found))}
+	slices.SortStableFunc(found, func(a, b Found) int {
+		return slices.Index(fenceGravity, a.Kind) - slices.Index(fenceGravity, b.Kind)
+	})
 	if len(found) > 0 {
 		r.Verdict, r.Kind = Violation, found[0].Kind
 		r.Violations = found[:min(len(found), mostListed)]

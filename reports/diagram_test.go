@@ -50,7 +50,7 @@ func TestDiagramTellsKleppmannsStory(t *testing.T) {
 		t.Errorf("the node gives the key to c1, takes it, gives it to c2: %s", l)
 	}
 	laneOf(t, picture, "two hold")
-	if l := laneOf(t, picture, "pause"); !strings.Contains(l, "c1, 15s") {
+	if l := laneOf(t, picture, "pause"); !strings.Contains(l, "c1 paused, 15s") {
 		t.Errorf("the fault's lane: %s", l)
 	}
 }

@@ -90,7 +90,7 @@ func kleppmann() (Run, *history.History) {
 	first := s.op(1.2, "c1", 1, history.Acquire, history.OK)
 	s.op(1.4, "c2", 2, history.Acquire, history.Fail)
 	s.read(2.0, "c1", 1, 1)
-	s.fault(2.1, 1, history.Start, "pause", "paused", "c1")
+	s.fault(2.1, 1, history.Start, "pause", "c1 paused", "c1")
 	for i := range 5 {
 		t := 2.4 + 2*float64(i)
 		s.op(t, "c2", 3+i, history.Acquire, history.Invoke)
@@ -112,7 +112,7 @@ func kleppmann() (Run, *history.History) {
 	s.op(19.2, "c2", 8, history.Release, history.OK)
 	run := baseRun(s.h, "A holder is paused past its TTL before it writes; a second client gets the lock; both write.")
 	run.Expected = map[string]string{"exclusion": "overrun", "updates": "violation"}
-	fault := "pause of c1 (paused), 2.10s to 17.10s"
+	fault := "pause (c1 paused, 2.10s to 17.10s)"
 	return judged(run,
 		pass("assumptions"),
 		checker.Result{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Overrun, Violations: []checker.Found{{
@@ -137,7 +137,7 @@ func clockJump() (Run, *history.History) {
 	first := s.op(0.7, "c1", 1, history.Acquire, history.OK)
 	s.op(1.0, "c2", 2, history.Acquire, history.Invoke)
 	s.op(1.2, "c2", 2, history.Acquire, history.Fail)
-	s.fault(2.5, 1, history.Start, "clock", "20s forward", "n1")
+	s.fault(2.5, 1, history.Start, "clock", "n1 clock jumps 2 TTL forward", "n1")
 	s.node(2.5, "n1", history.Expired, "", "")
 	s.op(3.0, "c2", 3, history.Acquire, history.Invoke)
 	s.node(3.1, "n1", "SET", "c2", "c2#1")
@@ -151,7 +151,7 @@ func clockJump() (Run, *history.History) {
 	run := baseRun(s.h, "The node's clock jumps forward while a client holds the lock.")
 	return judged(run, pass("assumptions"),
 		checker.Result{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Broken, Violations: []checker.Found{{
-			Kind: checker.Broken, Ops: []int{first, second}, Fault: "clock of n1 (20s forward), 2.50s to 12.00s",
+			Kind: checker.Broken, Ops: []int{first, second}, Fault: "clock (n1 clock jumps 2 TTL forward, 2.50s to 12.00s)",
 			Summary: "c2 was granted the lock at 3.20s while c1 still believed it held it (granted at 0.70s), although c1's lease was guaranteed until 8.00s: the lock service broke its promise.",
 		}}},
 		pass("updates"), pass("liveness"), pass("coverage")), s.h

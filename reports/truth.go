@@ -16,16 +16,16 @@ const (
 	mostFaults  = 6
 )
 
-// says puts a fault in words, without repeating its kind: "c1, 15s".
+// says puts a fault in words: "c1 paused, 15s".
 func says(ft checker.Fault) string {
-	parts := []string{strings.Join(ft.On, " ")}
-	if ft.What != "" && !strings.HasPrefix(ft.What, ft.Fault) {
-		parts = append(parts, ft.What)
+	words := ft.What
+	if words == "" { // a history from elsewhere
+		words = strings.Join(ft.On, " ")
 	}
 	if ft.StopIndex >= 0 {
-		parts = append(parts, sec(ft.Stop-ft.Start))
+		words = strings.TrimPrefix(words+", "+sec(ft.Stop-ft.Start), ", ")
 	}
-	return printable(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", "))
+	return printable(words)
 }
 
 // faultLanes draws a lane for each kind of fault and target, in order of
