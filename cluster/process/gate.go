@@ -159,12 +159,9 @@ func (s *side) run(stub *toxics.ToxicStub) {
 		}
 		select {
 		case chunk := <-input:
-			switch {
-			case chunk == nil:
+			if chunk == nil {
 				input, ended = nil, true
-			case cut != "":
-				s.lost = true
-			default:
+			} else {
 				queue = append(queue, chunk)
 			}
 		case <-due:

@@ -137,9 +137,9 @@ func (w *World) Delay(ctx context.Context, l cluster.Link, by time.Duration) err
 	return w.changeLink(ctx, "delay", l, by == 0, func(d *direction) { d.delay = by })
 }
 
-// LoseReply loses the reply of one command and ends its connection. Commands
-// that a client library sends to set up a connection count too when command is
-// empty.
+// LoseReply loses the reply of one command and ends its connection. With an
+// empty command, those with which a library sets up a connection count too:
+// go-redis sends four, and for a pipeline it may open a connection of its own.
 func (w *World) LoseReply(ctx context.Context, client, node, command string, nth int) error {
 	l := cluster.Link{From: client, To: node}
 	if p := w.proxies[l]; p == nil || !p.resp {

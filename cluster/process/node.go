@@ -36,6 +36,7 @@ type node struct {
 	mu      sync.Mutex // orders the verbs on this node
 	child   *child     // nil while killed
 	stalled bool
+	closed  bool // the world is at its end: nothing may be started
 }
 
 func newNode(w *World, name string, port int) (*node, error) {
@@ -90,7 +91,10 @@ func (n *node) args(replicaOf string) ([]string, error) {
 		"--daemonize", "no", "--dir", n.dir, "--logfile", filepath.Join(n.dir, "redis.log"),
 		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
 		"--notify-keyspace-events", "KEA", "--client-output-buffer-limit", "pubsub 0 0 0",
-		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+		// Through a file: a replica that has loaded a stream often says so
+		// before its primary has noticed the stream's end, and is then sent
+		// nothing for a second.
+		"--repl-diskless-sync", "no", "--repl-ping-replica-period", "1",
 	}
 	if replicaOf == "" {
 		return args, nil
@@ -104,6 +108,9 @@ func (n *node) args(replicaOf string) ([]string, error) {
 
 // start runs the server and waits until it answers. The caller holds n.mu.
 func (n *node) start(ctx context.Context, replicaOf string) error {
+	if n.closed {
+		return fmt.Errorf("node %s: the world is closed", n.name)
+	}
 	args, err := n.args(replicaOf)
 	if err != nil {
 		return err
@@ -211,6 +218,7 @@ func removeFaketimeFiles(pid int) error {
 func (n *node) close(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.closed = true
 	return errors.Join(n.kill(ctx), n.direct.Close())
 }
 

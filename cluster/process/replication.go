@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
@@ -31,7 +32,7 @@ func (w *World) startNodes(ctx context.Context) error {
 	if err != nil || w.cfg.Topology != cluster.Replicated {
 		return err
 	}
-	return each(w.nodeNames[1:], func(name string) error { return w.nodes[name].awaitSync(ctx) })
+	return w.awaitReplicas(ctx)
 }
 
 func (n *node) awaitPort(ctx context.Context) error {
@@ -48,10 +49,26 @@ func (n *node) awaitPort(ctx context.Context) error {
 	}
 }
 
-// awaitSync waits until a replica has its primary's data.
-func (n *node) awaitSync(ctx context.Context) error {
+// awaitReplicas waits until every replica has its primary's data, and the
+// primary sends it every command as it comes.
+func (w *World) awaitReplicas(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, waitBound)
 	defer cancel()
+	primary := w.nodes[w.primary]
+	for {
+		info, err := primary.direct.Info(ctx, "replication").Result()
+		if err == nil && strings.Count(info, "state=online") == len(w.nodeNames)-1 {
+			break
+		}
+		if ctxErr := sleep(ctx, 5*time.Millisecond); ctxErr != nil {
+			return fmt.Errorf("the replicas of %s are not in sync: %w: %s",
+				primary.name, errors.Join(ctxErr, err), primary.logTail())
+		}
+	}
+	return each(w.nodeNames[1:], func(name string) error { return w.nodes[name].awaitLink(ctx) })
+}
+
+func (n *node) awaitLink(ctx context.Context) error {
 	for {
 		info, err := n.direct.Info(ctx, "replication").Result()
 		if err == nil && infoField(info, "master_link_status") == "up" {

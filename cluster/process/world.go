@@ -267,8 +267,10 @@ func (w *World) close() error {
 	for _, n := range w.nodes {
 		errs = append(errs, n.close(ctx))
 	}
-	w.wg.Wait()
+	// With its thread the last children die, should one have outlived the
+	// attempts above.
 	w.spawn.close()
+	w.wg.Wait()
 	if w.guard != nil {
 		errs = append(errs, w.guard.Close())
 	}

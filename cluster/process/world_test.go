@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,20 @@ import (
 // monotonic clock every millisecond.
 const clientEnv = "HOLDFAST_TEST_CLIENT"
 
+// worldEnv turns the test binary into a harness with a world in the folder
+// named, which prints the pid of its node and waits to be killed.
+const worldEnv = "HOLDFAST_TEST_WORLD"
+
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(worldEnv); dir != "" {
+		w, err := Start(context.Background(), Config{Topology: cluster.Single, Nodes: 1, Clients: 1, Dir: dir})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(w.nodes["n1"].child.pid)
+		select {}
+	}
 	if os.Getenv(clientEnv) != "" {
 		for {
 			fmt.Println(Monotonic())
@@ -248,4 +262,91 @@ func eventually(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("not in 5 s: %s", what)
 		}
 	}
+}
+
+// TestCloseWhateverIsBroken: nothing that is broken may hold up the end.
+func TestCloseWhateverIsBroken(t *testing.T) {
+	r := new(record)
+	w := start(t, cluster.Replicated, 3, 2, func(cfg *Config) { cfg.OnServer = r.add })
+	ctx := t.Context()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), clientEnv+"=1")
+	must(t, w.StartClient("c1", cmd))
+	must(t, w.PauseClient(ctx, "c1"))
+	client := dial(t, w, "c2", "n1")
+	must(t, w.Delay(ctx, cluster.Link{From: "c2", To: "n1"}, time.Hour))
+	if err := client.Set(ctx, "lock", "v", 0).Err(); !timedOut(err) {
+		t.Errorf("a delayed command says %v", err)
+	}
+	must(t, w.Cut(ctx, cluster.Link{From: "n1", To: "n2"}, cluster.Drop))
+	must(t, w.Cut(ctx, cluster.Link{From: "n3", To: "n1"}, cluster.Reset))
+	must(t, w.Stall(ctx, "n2"))
+	must(t, w.Kill(ctx, "n3"))
+	begin := time.Now()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(begin); d > 2*time.Second {
+		t.Errorf("the end took %s", d)
+	}
+	if err := w.StartClient("c1", exec.Command("true")); err == nil {
+		t.Error("a client was started in a closed world")
+	}
+	if err := w.Restart(ctx, "n1", cluster.Keep); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("a restart in a closed world says %v", err)
+	}
+}
+
+func TestStartThatFailsLeavesNothing(t *testing.T) {
+	need(t)
+	dir := t.TempDir() + "/scratch"
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Start(ctx, Config{Topology: cluster.Replicated, Nodes: 2, Clients: 1, Dir: dir}); err == nil {
+		t.Error("a cancelled start succeeded")
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the scratch folder is still there: %v", err)
+	}
+	for _, bad := range []Config{
+		{Topology: "ring", Nodes: 1, Clients: 1},
+		{Topology: cluster.Single, Nodes: 2, Clients: 1},
+		{Topology: cluster.Independent, Nodes: 3},
+	} {
+		if _, err := Start(t.Context(), bad); err == nil {
+			t.Errorf("a world was made of %+v", bad)
+		}
+	}
+}
+
+func TestNodesDieWithTheirParent(t *testing.T) {
+	need(t)
+	t.Parallel()
+	out := make(chan string, 1)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), worldEnv+"="+t.TempDir()+"/scratch")
+	cmd.Stdout = lineTo(out)
+	must(t, cmd.Start())
+	pid, err := strconv.Atoi(strings.TrimSpace(<-out))
+	must(t, err)
+	must(t, cmd.Process.Kill())
+	if err := cmd.Wait(); err == nil {
+		t.Error("the killed parent ended well")
+	}
+	eventually(t, "the node ends with its parent", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z")
+	})
+	must(t, removeFaketimeFiles(pid))
+}
+
+// lineTo sends the first thing that is written.
+type lineTo chan string
+
+func (c lineTo) Write(b []byte) (int, error) {
+	select {
+	case c <- string(b):
+	default:
+	}
+	return len(b), nil
 }
