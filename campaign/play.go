@@ -46,28 +46,34 @@ func FindLock(name string) (catalogue.Entry, error) {
 	return catalogue.Entry{}, fmt.Errorf("there is no lock %q%s", name, hint)
 }
 
-// configOf turns a job into the harness's configuration.
-func configOf(j store.Job) (harness.Config, error) {
-	s, err := LoadScenario(j.Scenario)
-	if err != nil {
-		return harness.Config{}, err
-	}
-	lock, err := FindLock(j.Lock)
-	if err != nil {
-		return harness.Config{}, err
-	}
-	return harness.Config{
-		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
-		Topology: cluster.Topology(j.Topology),
-	}.WithDefaults(), nil
-}
-
 // Play plays one job and judges it. With a root it stores the run there.
 func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.History) {
-	cfg, err := configOf(j)
+	s, err := LoadScenario(j.Scenario)
 	if err != nil {
 		return failed(j, err), nil
 	}
+	lock, err := FindLock(j.Lock)
+	if err != nil {
+		return failed(j, err), nil
+	}
+	return play(ctx, s, lock, j, root)
+}
+
+// PlayScenario plays a scenario and a lock that are values and need not be in
+// any file or table. The job gives the world, the topology, the seed and the
+// TTL; its names are filled in from the values, so its command to repeat works
+// only where they are known by name. It stores nothing.
+func PlayScenario(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job) (reports.Run, *history.History) {
+	j.Scenario, j.Lock = s.Name, lock.Name
+	return play(ctx, s, lock, j, "")
+}
+
+// play is one run from the configuration to the verdict.
+func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, root string) (reports.Run, *history.History) {
+	cfg := harness.Config{
+		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
+		Topology: cluster.Topology(j.Topology),
+	}.WithDefaults()
 	dir := ""
 	if root != "" {
 		dir = j.Dir(root)
