@@ -147,6 +147,17 @@ func defaultNodes() map[cluster.Topology]int {
 	return map[cluster.Topology]int{cluster.Single: 1, cluster.Replicated: 2, cluster.Independent: 5}
 }
 
+// Knows says whether the scenario is about a lock: it, or the lock of which it
+// is a variant, is listed or has an expectation of its own.
+func (s *Scenario) Knows(lock string) bool {
+	for _, name := range []string{lock, baseOf(lock)} {
+		if _, ok := s.Expect[name]; ok && name != Default || slices.Contains(s.Locks, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // ExpectedOf gives what is expected of a lock: from the name of a check to a
 // verdict or a kind. Its own entry wins, then that of the lock of which it is
 // a variant. The default covers the scenario's own locks and their variants.

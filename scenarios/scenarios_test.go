@@ -271,6 +271,21 @@ func TestTopologyOf(t *testing.T) {
 	}
 }
 
+func TestKnows(t *testing.T) {
+	s := &Scenario{
+		Locks:  []string{"basic", "redlock+fence"},
+		Expect: Expect{Default: {}, "reference": {"updates": "violation"}},
+	}
+	for lock, want := range map[string]bool{
+		"basic": true, "basic+fence": true, "reference": true, "redlock+fence": true,
+		"redlock": false, "watchdog": false, "no-ttl": false, Default: false,
+	} {
+		if got := s.Knows(lock); got != want {
+			t.Errorf("knows %s: %v, want %v", lock, got, want)
+		}
+	}
+}
+
 func TestExpectedOf(t *testing.T) {
 	const head = "name: x\nabout: A test.\n"
 	flat, perLock := "expect: {updates: violation}\n", `expect:
