@@ -64,24 +64,21 @@ func TestPausedClientNeitherWritesNorDials(t *testing.T) {
 			return
 		}
 		s.ok("pause", s.PauseClient(s.ctx, "c1"))
-		var order []string
-		done := make(chan struct{})
+		done := make(chan string, 3)
 		for i, f := range []func(){
-			func() { _, _ = conn.Write([]byte("PING")); order = append(order, "write") },
-			func() { _, _ = s.dial(s.ctx, s.clients["c1"], "n1"); order = append(order, "dial") },
-			func() { s.Step("c1"); order = append(order, "step") },
+			func() { _, _ = conn.Write([]byte("PING")); done <- "write" },
+			func() { _, _ = s.dial(s.ctx, s.clients["c1"], "n1"); done <- "dial" },
+			func() { s.Step("c1"); done <- "step" },
 		} {
 			time.Sleep(time.Duration(i) * time.Millisecond)
-			go func() { f(); done <- struct{}{} }()
+			go f()
 		}
 		time.Sleep(time.Second)
-		if len(order) != 0 {
-			t.Errorf("a paused client did %v", order)
+		if n := len(done); n != 0 {
+			t.Errorf("a paused client did %d things", n)
 		}
 		s.ok("resume", s.ResumeClient(s.ctx, "c1"))
-		for range 3 {
-			<-done
-		}
+		order := []string{<-done, <-done, <-done}
 		// In the order in which they came, apart from the dial's round trip.
 		if !slices.Equal(order, []string{"write", "step", "dial"}) {
 			t.Errorf("went on in the order %v", order)

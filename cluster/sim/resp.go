@@ -14,6 +14,9 @@ var errProtocol = errors.New("ERR Protocol error: expected '*' and '$'")
 // maxBulk bounds one argument, as proto-max-bulk-len does.
 const maxBulk = 512 << 20
 
+// maxHeader bounds a line that holds a number.
+const maxHeader = 64
+
 // parseCommand takes one whole request off the front of b. It returns nil
 // arguments and no error while the request is incomplete.
 func parseCommand(b []byte) (args []string, rest []byte, err error) {
@@ -48,10 +51,10 @@ func header(b []byte, mark byte) (n int, rest []byte, ok bool, err error) {
 		return 0, b, false, errProtocol
 	}
 	end := bytes.IndexByte(b, '\n')
-	if end < 0 {
-		if len(b) > 64 {
-			return 0, b, false, errProtocol
-		}
+	switch {
+	case end > maxHeader || end < 0 && len(b) > maxHeader:
+		return 0, b, false, errProtocol
+	case end < 0:
 		return 0, b, false, nil
 	}
 	n, err = strconv.Atoi(string(bytes.TrimSuffix(b[1:end], []byte("\r"))))
