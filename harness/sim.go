@@ -57,12 +57,6 @@ const (
 	simDrainLimit = 3 * time.Second
 )
 
-// simDrainTime of virtual time is left to what ends by itself: go-redis dials
-// in the background, up to five times 100 ms apart and five seconds each, and
-// Close does not wait for that. When a bubble's first goroutine has ended its
-// clock stands still, and a back-off that waits for it would look like a leak.
-const simDrainTime = 10 * time.Second
-
 // runSim plays a run in a bubble of its own.
 func runSim(ctx context.Context, cfg Config) *Result {
 	oneAtATime.Lock()
@@ -257,10 +251,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 		c := &Client{
 			Name: name, Index: i, Clients: r.cfg.Scenario.Clients, LockName: LockName, TTL: r.cfg.TTL,
 			Seed: r.cfg.Seed, Workload: w, Lock: lock, Start: r.start, Clock: r.clock,
-			// Step before and after: timers of the lock's code fire in a client
-			// that is paused or dead, but what follows from them is seen by
-			// nobody before it goes on, and never if it died.
-			Record: func(ev history.Event) { r.world.Step(name); r.record(ev); r.world.Step(name) },
+			Record: func(ev history.Event) { r.record(ev); r.world.Step(name) },
 			Step:   func() { r.world.Step(name) },
 			Dial:   func(ctx context.Context) (net.Conn, error) { return r.world.DialResource(ctx, name) },
 			Stop:   r.stopping.Load,
@@ -309,5 +300,4 @@ func (r *simRun) tearDown(cancels []context.CancelFunc) {
 			_ = c.Close() // the run is over and its history is closed
 		}
 	}
-	time.Sleep(simDrainTime)
 }
