@@ -204,6 +204,10 @@ func (n *node) command(peer *server.Peer, args []string, nested bool) {
 		}
 		return
 	}
+	if !n.srv.IsRegisteredCommand(name) {
+		fail(peer, "ERR "+name+" is not simulated")
+		return
+	}
 	n.passOn(peer, name, args, keys)
 }
 
