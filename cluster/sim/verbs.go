@@ -59,29 +59,6 @@ func (w *World) CrashClient(_ context.Context, name string) error {
 	return nil
 }
 
-// OnCancel says how to cancel the call that a client has under way.
-func (w *World) OnCancel(name string, cancel func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.clients[name].cancel = cancel
-}
-
-// CancelCall implements [cluster.Canceller].
-func (w *World) CancelCall(_ context.Context, name string) error {
-	c, err := w.client(name)
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	cancel := c.cancel
-	w.mu.Unlock()
-	if cancel == nil {
-		return fmt.Errorf("client %s has no call to cancel", name)
-	}
-	cancel()
-	return nil
-}
-
 // Cut implements [cluster.Linker].
 func (w *World) Cut(_ context.Context, id cluster.Link, mode cluster.CutMode) error {
 	w.mu.Lock()

@@ -78,8 +78,6 @@ type client struct {
 	gate  gate
 	dials map[string]int
 	dead  bool
-	// cancel ends the context of the client's current call.
-	cancel func()
 }
 
 // New makes a world. It must be called inside a [Bubble].
@@ -175,7 +173,6 @@ func Abilities() []cluster.Ability {
 		cluster.CanPauseClient, cluster.CanPauseAtStep, cluster.CanStallNode, cluster.CanCut, cluster.CanDelay,
 		cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock, cluster.CanKill, cluster.CanRestartKept,
 		cluster.CanRestartSync, cluster.CanPromote, cluster.CanCrashClient, cluster.CanFlush, cluster.CanErrorReply,
-		cluster.CanCancel,
 	}
 }
 
