@@ -70,7 +70,9 @@ func differ(a, b *history.History) string {
 func dialsRace(lock string) bool { return lock == "redlock" || lock == "reference" }
 
 // mayRace are the jobs in which dials of such a lock time out.
-func mayRace(j store.Job) bool { return dialsRace(j.Lock) && strings.HasPrefix(j.Scenario, "partition-") }
+func mayRace(j store.Job) bool {
+	return dialsRace(j.Lock) && strings.HasPrefix(j.Scenario, "partition-")
+}
 
 // TestSameSeedSameBytes: a run is a function of its seed. It does not depend
 // on the number of cores, on what else the machine does, or on the runs that
