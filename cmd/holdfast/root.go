@@ -101,6 +101,7 @@ Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newWorker(io), newChild(io))
+	root.SetOut(io.out) // the completion commands take it when they are made
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

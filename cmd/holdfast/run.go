@@ -97,6 +97,10 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Counted before the list is made: a long one fills the memory.
+		if n := len(jobs) + len(locks)*s.seeds; n > maxRuns {
+			return nil, usage(try, "that is %d runs or more: at most %d at a time", n, maxRuns)
+		}
 		jobs = append(jobs, s.jobs(name, locks)...)
 		// Runs of one folder would overwrite each other.
 		dir := store.Job{Scenario: name}.Dir("")
@@ -104,9 +108,6 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 			return nil, usage(try, "%s and %s are stored under the same name: run them one after the other, with an --out each", other, name)
 		}
 		from[dir] = name
-	}
-	if len(jobs) > maxRuns {
-		return nil, usage(try, "that is %d runs: at most %d at a time", len(jobs), maxRuns)
 	}
 	if s.world == string(cluster.Process) {
 		if err := process.Available(); err != nil {
