@@ -266,6 +266,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 			Dial:   func(ctx context.Context) (net.Conn, error) { return r.world.DialResource(ctx, name) },
 			Stop:   r.stopping.Load,
 		}
+		r.world.OnCancel(name, c.Cancel)
 		cctx, cancel := context.WithCancel(ctx)
 		cancels = append(cancels, cancel)
 		// Clients start at instants of their own, microseconds apart even
