@@ -169,7 +169,10 @@ func (d *Driver) inject(number int, ev history.Event) {
 	d.struck[number] = true
 	d.active[id] = a
 	d.mu.Unlock()
-	if !step.For.IsZero() {
+	switch {
+	case effect.Over:
+		d.heal(a)
+	case !step.For.IsZero():
 		d.after(step.For.Of(d.ttl), func() { d.heal(a) })
 	}
 }
