@@ -30,7 +30,7 @@ type comparison struct {
 // 0.25 TTL of the holder's work.
 var quick = []comparison{
 	{scenario: "calm"}, {scenario: "slow-work"}, {scenario: "kleppmann-gc-pause"}, {scenario: "kleppmann-fencing"},
-	{scenario: "kleppmann-clock-jump"}, {scenario: "failover-before-replication", ttl: 3 * time.Second}, {scenario: "partition-holder"},
+	{scenario: "kleppmann-clock-jump", ttl: 2 * time.Second}, {scenario: "failover-before-replication", ttl: 3 * time.Second}, {scenario: "partition-holder"},
 	{scenario: "partition-minority"}, {scenario: "delayed-restart"}, {scenario: "node-stall"}, {scenario: "redlock-fence"},
 }
 
@@ -73,7 +73,20 @@ func compareWorlds(t *testing.T, list []comparison) {
 	}
 	root := t.TempDir()
 	inSim := campaign.Runner{Root: root}.Play(context.Background(), simulated)
-	onServers := sideBySide(root, real)
+	onServers, lags := sideBySide(root, real, 8)
+	// Real time has its price: on a machine that stands still for a good part
+	// of a TTL, the story that a scenario tells in fortieths of it is another
+	// one. Only such a run is played again, with time enough.
+	for i, s := range inSim {
+		patience := real[i]
+		patience.TTL = 4 * time.Duration(onServers[i].TTLNanos)
+		if told(s) != told(onServers[i]) && lags[i] > time.Duration(onServers[i].TTLNanos)/40 {
+			t.Logf("%s / %s said %s while the machine stood still for %v: again with a TTL of %v",
+				s.Scenario, s.Lock, told(onServers[i]), lags[i], patience.TTL)
+			again, lag := sideBySide(root, []store.Job{patience}, 1)
+			onServers[i], lags[i] = again[0], lag[0]
+		}
+	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "scenario\tlock\tsim\tprocess\twall")
@@ -81,7 +94,8 @@ func compareWorlds(t *testing.T, list []comparison) {
 		p := onServers[i]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1fs\n", s.Scenario, s.Lock, told(s), told(p), p.WallSeconds)
 		if told(s) != told(p) || p.Error != "" || reports.Stand(p) != reports.AsExpected {
-			t.Errorf("%s / %s: sim says %s, process says %s %v %s", s.Scenario, s.Lock, told(s), told(p), p.Mismatches, p.Error)
+			t.Errorf("%s / %s: sim says %s, process says %s %v %s (the machine stood still for %v at most)",
+				s.Scenario, s.Lock, told(s), told(p), p.Mismatches, p.Error, lags[i])
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -90,20 +104,42 @@ func compareWorlds(t *testing.T, list []comparison) {
 	t.Logf("\n%s", &table)
 }
 
-// sideBySide plays runs on real servers, several at a time: they mostly wait.
-func sideBySide(root string, jobs []store.Job) []reports.Run {
-	out := make([]reports.Run, len(jobs))
-	places := make(chan struct{}, 8)
+// sideBySide plays runs on real servers, several at a time since they mostly
+// wait, and measures for each how late a timer came at worst.
+func sideBySide(root string, jobs []store.Job, width int) ([]reports.Run, []time.Duration) {
+	runs, lags := make([]reports.Run, len(jobs)), make([]time.Duration, len(jobs))
+	places := make(chan struct{}, width)
 	var all sync.WaitGroup
 	for i, j := range jobs {
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			out[i], _ = campaign.Play(context.Background(), j, root)
+			over, worst := make(chan struct{}), make(chan time.Duration)
+			go watchTimers(over, worst)
+			runs[i], _ = campaign.Play(context.Background(), j, root)
+			close(over)
+			lags[i] = <-worst
 		})
 	}
 	all.Wait()
-	return out
+	return runs, lags
+}
+
+// watchTimers sleeps in short naps and reports by how much the worst one was
+// too long.
+func watchTimers(over <-chan struct{}, worst chan<- time.Duration) {
+	const nap = 5 * time.Millisecond
+	lag := time.Duration(0)
+	for {
+		began := time.Now()
+		select {
+		case <-over:
+			worst <- lag
+			return
+		case <-time.After(nap):
+			lag = max(lag, time.Since(began)-nap)
+		}
+	}
 }
 
 // told is what both worlds must agree on: the verdict, and what the checks
