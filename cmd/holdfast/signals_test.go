@@ -44,6 +44,7 @@ type victim struct {
 	cmd       *exec.Cmd
 	mark      string
 	temp, dir string
+	began     time.Time
 	known     map[int]string // pid to start
 }
 
@@ -52,7 +53,7 @@ type victim struct {
 func launch(t *testing.T) *victim {
 	t.Helper()
 	needServers(t)
-	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: t.TempDir(), known: map[int]string{}}
+	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: t.TempDir(), began: time.Now(), known: map[int]string{}}
 	v.cmd = exec.Command(binary, "run", write(t, "breaking.yaml", breaking), "--on", "process", "--lock", "basic", "--ttl", "30s")
 	v.cmd.Dir, v.cmd.Stdout, v.cmd.Stderr = v.dir, v.file("stdout"), v.file("stderr")
 	v.cmd.Env = append(os.Environ(), v.mark, "TMPDIR="+v.temp)
@@ -62,6 +63,13 @@ func launch(t *testing.T) *victim {
 	t.Cleanup(func() {
 		for _, pid := range v.pids() {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // ours by its mark or its parent
+		}
+		// Who was killed cannot tidy up, and a later process with the same pid
+		// would be blamed for it.
+		for pid := range v.known {
+			for _, file := range sharedMemory(pid) {
+				_ = os.Remove(file) // the next start of libfaketime does not mind
+			}
 		}
 	})
 	v.await("a stopped worker and a stopped server", func() bool {
@@ -132,6 +140,12 @@ func (v *victim) pids() []int {
 	return out
 }
 
+// sharedMemory are the files that libfaketime makes for a process.
+func sharedMemory(pid int) []string {
+	found, _ := filepath.Glob(fmt.Sprintf("/dev/shm/*faketime*_%d", pid)) // the pattern is fine
+	return found
+}
+
 // running are the processes of ours whose command line has a word.
 func (v *victim) running(word string) []int {
 	return slices.DeleteFunc(v.pids(), func(pid int) bool {
@@ -178,9 +192,11 @@ func (v *victim) leftNothing(pids []int, scratchToo bool) {
 		return
 	}
 	for _, pid := range pids {
-		found, _ := filepath.Glob(fmt.Sprintf("/dev/shm/*faketime*_%d", pid)) // the pattern is fine
-		if len(found) > 0 {
-			v.t.Errorf("left in shared memory: %v", found)
+		for _, file := range sharedMemory(pid) {
+			info, err := os.Stat(file)
+			if err == nil && info.ModTime().After(v.began) { // or it is of an earlier owner of the pid
+				v.t.Errorf("left in shared memory: %s", file)
+			}
 		}
 	}
 	err := filepath.WalkDir(v.temp, func(path string, _ fs.DirEntry, err error) error {
