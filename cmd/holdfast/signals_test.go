@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/store"
 )
 
 // breaking has a client stopped and a node stalled from early on until long
@@ -33,6 +34,9 @@ nemesis:
     stall: {node: [n1]}
 expect: {exclusion: pass}
 `
+
+// leases are long enough to outlast the test, so that nobody loses one.
+const leases = 30 * time.Second
 
 // marker in the environment tells our processes from all others, whoever
 // their parent is by then.
@@ -54,7 +58,7 @@ func launch(t *testing.T) *victim {
 	t.Helper()
 	needServers(t)
 	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: t.TempDir(), began: time.Now(), known: map[int]string{}}
-	v.cmd = exec.Command(binary, "run", write(t, "breaking.yaml", breaking), "--on", "process", "--lock", "basic", "--ttl", "30s")
+	v.cmd = exec.Command(binary, "run", write(t, "breaking.yaml", breaking), "--on", "process", "--lock", "basic", "--ttl", leases.String())
 	v.cmd.Dir, v.cmd.Stdout, v.cmd.Stderr = v.dir, v.file("stdout"), v.file("stderr")
 	v.cmd.Env = append(os.Environ(), v.mark, "TMPDIR="+v.temp)
 	if err := v.cmd.Start(); err != nil {
@@ -210,14 +214,20 @@ func (v *victim) leftNothing(pids []int, scratchToo bool) {
 	}
 }
 
+// folder is where the run is stored.
+func (v *victim) folder() string {
+	j := store.Job{Scenario: "breaking.yaml", Lock: "basic", World: "process", Seed: 1, TTL: leases}
+	return j.Dir(filepath.Join(v.dir, "runs"))
+}
+
 // judged wants exit code 12 with words on stderr, the verdict of what was
 // recorded on stdout, every fault healed, and a history that check can read.
 func (v *victim) judged(words ...string) {
 	v.t.Helper()
 	r := result{code: v.exit().ExitCode(), out: v.said("stdout"), errs: v.said("stderr")}
 	r.want(v.t, reports.ExitError, append(words, "RUN FAILED", "breaking / basic")...)
-	path := filepath.Join(v.dir, "runs", "breaking", "basic", "process-1")
-	text, err := os.ReadFile(filepath.Join(path, "history.jsonl"))
+	path := v.folder()
+	text, err := os.ReadFile(filepath.Join(path, store.HistoryFile))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -265,7 +275,7 @@ func TestWorkerKilledFromOutside(t *testing.T) {
 		}
 	}
 	v.judged("ended by itself: signal: killed")
-	text, err := os.ReadFile(filepath.Join(v.dir, "runs", "breaking", "basic", "process-1", "history.jsonl"))
+	text, err := os.ReadFile(filepath.Join(v.folder(), store.HistoryFile))
 	if err != nil || !strings.Contains(string(text), `"f":"crash"`) {
 		t.Errorf("the history does not know that the client died, and would believe in it for ever: %v", err)
 	}
