@@ -268,11 +268,7 @@ func (LoseReply) Needs() []cluster.Ability { return []cluster.Ability{cluster.Ca
 
 // Inject implements [Fault].
 func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Linker](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Linker](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -314,11 +310,7 @@ func (Strike) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanSt
 
 // Inject implements [Fault].
 func (f Strike) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Striker](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Striker](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}
