@@ -29,7 +29,8 @@ var oneAtATime sync.Mutex
 // seedGlobals makes both sources a function of the seed, and returns what puts
 // the true one back. It needs GODEBUG randseednop=0, which go.mod sets.
 func seedGlobals(seed uint64) (restore func()) {
-	mrand.Seed(int64(seed)) //nolint:staticcheck // the source that libraries draw from
+	//lint:ignore SA1019 this is the very source that libraries draw from
+	mrand.Seed(int64(seed))
 	before := crand.Reader
 	var key [32]byte
 	for i := range key {

@@ -283,6 +283,8 @@ func TestFaultsAndTheirHeals(t *testing.T) {
 		{Failover{}, "kill n1, promote n2", ""},
 		{Failover{Alive: true, To: "n2"}, "promote n2", ""},
 		{Crash{}, "crash c1", ""},
+		{Cancel{}, "cancel c3", ""},
+		{Strike{Command: "set", Deed: cluster.DelayReply, By: TTLs(1.2)}, `strike c1 n1 "set" 1 delay-reply 12s`, ""},
 		{Flush{Scripts: true}, "flush n1 scripts=true", ""},
 		{ErrorReply{Reply: "OOM no"}, `error n1 "OOM no"`, `error n1 ""`},
 	} {

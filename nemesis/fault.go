@@ -57,8 +57,8 @@ type Effect struct {
 // Kinds is the table of faults, in the order of the documentation.
 func Kinds() []Fault {
 	return []Fault{
-		Pause{}, Stall{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Clock{},
-		Kill{}, Failover{}, Crash{}, Flush{}, ErrorReply{},
+		Pause{}, Stall{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Strike{}, Clock{},
+		Kill{}, Failover{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
 	}
 }
 

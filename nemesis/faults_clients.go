@@ -65,3 +65,31 @@ func (f Crash) Inject(ctx context.Context, s Scene) (Effect, error) {
 	}
 	return Effect{On: []string{client}, What: client + " died", Died: []string{client}}, nil
 }
+
+// Cancel cancels the context of the call to the lock that a client has under
+// way. It is over at once.
+type Cancel struct {
+	Client string `yaml:"client"` // the default is caller
+}
+
+// Kind implements [Fault].
+func (Cancel) Kind() string { return "cancel" }
+
+// Needs implements [Fault].
+func (Cancel) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanCancel} }
+
+// Inject implements [Fault].
+func (f Cancel) Inject(ctx context.Context, s Scene) (Effect, error) {
+	v, err := verbs[cluster.Canceller](s)
+	if err != nil {
+		return Effect{}, err
+	}
+	client, err := s.one(f.Client, wordCaller)
+	if err != nil {
+		return Effect{}, err
+	}
+	if err := v.CancelCall(ctx, client); err != nil {
+		return Effect{}, err
+	}
+	return Effect{On: []string{client}, What: client + "'s call is cancelled"}, nil
+}

@@ -53,6 +53,19 @@ func (j Job) Dir(root string) string {
 	return filepath.Join(root, name, j.Lock, leaf)
 }
 
+// CheckRoot makes the folder for runs and says whether one can write there, so
+// that the answer does not come after the first run.
+func CheckRoot(root string) error {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return fmt.Errorf("make the folder for runs: %w", err)
+	}
+	f, err := os.CreateTemp(root, ".holdfast-*")
+	if err != nil {
+		return fmt.Errorf("the folder for runs is not writable: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // Begin makes the run's folder anew and writes its configuration.
 func Begin(dir string, j Job) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

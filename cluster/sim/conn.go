@@ -175,7 +175,7 @@ func (c *conn) arriveUp(at int64, chunk []byte) {
 		return
 	}
 	if c.sess.node == nil {
-		c.reply(c.sess.resource.feed(chunk), false)
+		c.reply(c.sess.resource.feed(chunk), false, 0)
 		return
 	}
 	c.sess.node.arrive(func() { c.serve(chunk) })
@@ -202,13 +202,17 @@ func (c *conn) serve(chunk []byte) {
 	if dead {
 		return
 	}
-	reply, end, trace := c.sess.redis.feed(chunk)
-	c.w.emit(trace)
-	c.reply(reply, end)
+	f := c.sess.redis.feed(chunk)
+	c.w.emit(f.trace)
+	c.reply(f.reply, f.end, f.late)
+	if f.again > 0 {
+		c.resume(f.again)
+	}
 }
 
-// reply sends bytes back; end closes the connection after them.
-func (c *conn) reply(b []byte, end bool) {
+// reply sends bytes back, late if they are held up; end closes the connection
+// after them.
+func (c *conn) reply(b []byte, end bool, late time.Duration) {
 	if len(b) == 0 && !end {
 		return
 	}
@@ -222,7 +226,7 @@ func (c *conn) reply(b []byte, end bool) {
 		c.holed = true
 		return
 	}
-	at := c.down.arrival(time.Now(), c.rng, c.lastDown)
+	at := c.down.arrival(time.Now().Add(late), c.rng, c.lastDown)
 	c.lastDown = at
 	w.afterLocked(at, func() { c.arriveDown(at, b, end) })
 }

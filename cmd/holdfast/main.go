@@ -15,6 +15,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal ends the run in order, the second one ends the program:
+	// a heal that hangs must not hold its user up. What the kernel would leave
+	// running then has been told to die with its parent.
+	context.AfterFunc(ctx, stop)
 	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,15 +22,17 @@ func newMatrix(io streams) *cobra.Command {
 that was found, or pass. A ! marks a cell that did not come out as its scenario
 expects. Below stands what each lock's author promises, and what was measured.
 
-Without --lock every scenario is played against all the locks that it is about;
-a cell is empty where it is not about the lock. Locks that are named with --lock
-are played against every scenario.`,
+A cell is empty where the scenario is not about the lock: run it with --lock to
+see it all the same.`,
 		Example: `  holdfast matrix
   holdfast matrix --lock redlock,reference --seeds 10
   holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return matrix(cmd.Context(), io, sel, names)
+			if err := sel.given(cmd); err != nil {
+				return err
+			}
+			return matrix(cmd.Context(), io, sel, unique(names))
 		},
 	}
 	sel.flags(cmd)
@@ -45,7 +45,6 @@ func matrix(ctx context.Context, io streams, sel selection, names []string) erro
 	if len(names) == 0 {
 		names = scenarios.Names()
 	}
-	sel.known = true
 	jobs, err := sel.plan(names, "holdfast list")
 	if err != nil {
 		return err
@@ -64,11 +63,7 @@ func matrix(ctx context.Context, io streams, sel selection, names []string) erro
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		fmt.Fprintf(io.err, "holdfast: interrupted after %d of %d runs\n", len(runs), len(jobs))
-		return exitError(reports.ExitError)
-	}
-	return exitError(reports.ExitCode(runs))
+	return conclude(ctx, io, sel, len(runs), len(jobs), reports.ExitCode(runs))
 }
 
 // order gives the rows and columns: locks as in the catalogue, scenarios as
@@ -101,12 +96,8 @@ func claims(locks []string) []reports.Claim {
 		if e.Quorum {
 			loss = []string{"partition-minority", "crash-restart-amnesia"}
 		}
-		pause := []string{"kleppmann-gc-pause"}
-		if strings.Contains(p.GCPauseTolerance, "guarded") {
-			pause = []string{"kleppmann-fencing"} // the plain resource is outside the promise
-		}
 		for _, c := range []reports.Claim{
-			{Claim: "tolerance of GC pauses", Promise: p.GCPauseTolerance, Scenarios: pause},
+			{Claim: "tolerance of GC pauses", Promise: p.GCPauseTolerance, Scenarios: []string{"kleppmann-gc-pause", "kleppmann-fencing"}},
 			{Claim: "survives the loss of a node", Promise: p.SurvivesNodeLoss, Scenarios: loss},
 			{Claim: "renews itself", Promise: p.RenewsItself, Scenarios: []string{"slow-work", "renewal-blip"}},
 		} {
