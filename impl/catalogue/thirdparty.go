@@ -127,7 +127,7 @@ func rueidislocks() []Entry {
 			"a holder that is paused past the TTL goes on beside the next one (kleppmann-gc-pause)",
 			"a late write reaches the resource after the next holder's (delayed-write)",
 			"keys end at a time of the client's wall clock (kleppmann-clock-jump)",
-			"the renewal gives up at the first error though the lease has time left (renewal-blip)",
+			"the notice of loss comes up to half a TTL after the key has ended (partition-holder)",
 			"a node that restarts without its data frees a held lock (crash-restart-amnesia)",
 			"a promoted replica may not have the lock (failover-before-replication)",
 		},

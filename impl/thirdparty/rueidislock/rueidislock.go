@@ -25,8 +25,10 @@
 //     (kleppmann-clock-jump).
 //   - A holder that is paused past the end acts beside the next one, before
 //     its context ends (kleppmann-gc-pause, delayed-write).
-//   - One renewal that fails ends the lease, though it has time left
-//     (renewal-blip).
+//   - A renewal is tried until the end that it asks for and not until the end
+//     that the key has. Begun at half the TTL it goes on to 1.5 TTL, and so
+//     long the holder believes: the notice of loss comes half a TTL after the
+//     key has ended (partition-holder).
 //   - One node's memory decides (crash-restart-amnesia,
 //     failover-before-replication).
 //   - Identifiers come from math/rand/v2, whose global source cannot be

@@ -127,3 +127,32 @@ func TestLost(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that hangs is waited for until the end that it asks for: the key
+// ends at the TTL, another client holds the lock, and the notice of loss comes
+// half a TTL later. A documented weakness.
+func TestLossIsToldLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := redistest.Start(t, 1)[0]
+		link := n.Link()
+		lease := acquire(t, client(t, link))
+		start := time.Now()
+		link.BlackHole(true)
+		next := acquire(t, client(t, n))
+		if waited := time.Since(start); waited > ttl+100*time.Millisecond {
+			t.Errorf("the next holder waited %v, want the TTL", waited)
+		}
+		time.Sleep(ttl*3/2 - time.Since(start) - 100*time.Millisecond)
+		if isLost(lease) {
+			t.Error("it was told before 1.4 TTL")
+		}
+		time.Sleep(200 * time.Millisecond)
+		if !isLost(lease) {
+			t.Error("it was not told at 1.5 TTL")
+		}
+		_ = next.Release(t.Context())
+		link.BlackHole(false)
+		time.Sleep(30 * time.Second) // what still hangs ends
+	})
+}
