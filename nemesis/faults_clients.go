@@ -91,5 +91,5 @@ func (f Cancel) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err := v.CancelCall(ctx, client); err != nil {
 		return Effect{}, err
 	}
-	return Effect{On: []string{client}, What: client + "'s call is cancelled"}, nil
+	return Effect{On: []string{client}, What: client + "'s call is cancelled", Over: true}, nil
 }

@@ -284,13 +284,13 @@ func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err := v.LoseReply(ctx, client, node, strings.ToUpper(f.Command), nth); err != nil {
 		return Effect{}, err
 	}
-	command := f.Command
-	if command == "" {
-		command = "command"
+	command := "command"
+	if f.Command != "" {
+		command = strings.ToUpper(f.Command)
 	}
 	return Effect{
 		On:   []string{cluster.Link{From: node, To: client}.String()},
-		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, strings.ToUpper(command), nth, node),
+		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, command, nth, node),
 	}, nil
 }
 
