@@ -64,6 +64,8 @@ func redsyncs() []Entry {
 	failFast := variant(redlock, "redsync+failfast", func(e *Entry) {
 		e.About += ", WithFailFast"
 		e.New = redsync.NewFailFast
+		e.Weaknesses = append(e.Weaknesses,
+			"the lock has a bare quorum of keys even when all nodes are well (crash-restart-amnesia)")
 	})
 	setNX := variant(redlock, "redsync+setnx-on-extend", func(e *Entry) {
 		e.About += ", WithSetNXOnExtend"

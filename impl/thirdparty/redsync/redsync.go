@@ -26,6 +26,10 @@
 //     a failover (failover-before-replication).
 //   - What a failed Lock has taken is given back on the caller's context: when
 //     that has ended, nothing is, and a vote stays for a TTL (node-stall).
+//   - With [NewFailFast] the calls to nodes that have not answered are given up
+//     with the quorum: the lock has a bare quorum of keys even when all nodes
+//     are well, and the loss of one frees it (crash-restart-amnesia). A slow
+//     node may run its grant after its release, and keep the key for a TTL.
 //   - With [NewSetNXOnExtend] an extend after the end of the lease takes the
 //     lock anew and says that it was extended, although others may have had it
 //     in between (slow-work, once holders extend).

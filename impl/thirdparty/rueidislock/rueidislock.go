@@ -80,7 +80,11 @@ func build(env impl.Env, option rueidislock.LockerOption) (impl.Lock, error) {
 	option.KeyMajority = 1
 	option.KeyValidity = env.TTL
 	option.ClientOption.InitAddress = []string{node.Options().Addr}
-	option.ClientOption.DialCtxFn = func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	option.ClientOption.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		// The library's own way to dial has this limit, 5 s by default, and
+		// nothing else ends a dial into a black hole.
+		ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
 		return node.Dial(ctx)
 	}
 	locker, err := rueidislock.NewLocker(option)
