@@ -133,6 +133,9 @@ type Op struct {
 	// Until is the validity end told to the holder, in nanoseconds since the
 	// start of the run.
 	Until *int64 `json:"until,omitempty"`
+	// Deadline of a call stands on its invoke: the moment by which its caller
+	// wants it to return, in nanoseconds since the start of the run.
+	Deadline *int64 `json:"deadline,omitempty"`
 	// Version: on read ok, the version read; on write invoke, the version
 	// that the writer had read; on write ok, the version written.
 	Version *int64 `json:"version,omitempty"`
