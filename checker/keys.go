@@ -18,6 +18,9 @@ type touch struct {
 	place
 	// before is who the key named before the event, empty where it was absent.
 	before string
+	// written is when a client last made the key, or set its time to live,
+	// before the event.
+	written int64
 	// sure is false where the trace may have missed something before the
 	// event, as around the restart of a real server.
 	sure bool
@@ -102,6 +105,9 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 	if steps := k.byPlace[p]; len(steps) > 0 {
 		last := &k.touches[steps[len(steps)-1]]
 		n.after(last, k.noise)
+		if n.written = last.written; last.wrote() {
+			n.written = last.t
+		}
 		n.sure = f.History.Header.World == "sim" || !f.restarted(s.Node, last.t, t)
 	} else {
 		k.places = append(k.places, p)

@@ -113,6 +113,9 @@ func (o *leftovers) place(p place) {
 	flush := func(end int64, ended bool) {
 		if l != nil {
 			l.To, l.ended = end, ended
+			if at, ok := f.demoted(p.node, l.From); ok && at < end {
+				l.To, l.ended = at, true
+			}
 			o.life(p, l)
 		}
 		l = nil
@@ -134,6 +137,18 @@ func (o *leftovers) place(p place) {
 		}
 	}
 	flush(f.End, false)
+}
+
+// demoted is when a node ceased to be the primary, after a moment. Nobody can
+// delete a key there any more, and what it becomes as a replica is its
+// primary's doing.
+func (f *Facts) demoted(node string, since int64) (int64, bool) {
+	for _, x := range f.failovers() {
+		if x.On[0] == node && x.Start >= since {
+			return x.Start, true
+		}
+	}
+	return 0, false
 }
 
 // life judges what is left of a key after each tenure that it belongs to.

@@ -117,10 +117,12 @@ func (o *owning) foreign(s *touch) {
 
 // own takes a key of the client's own that was deleted or given another of its
 // tokens. It is a violation while an acquisition with that token believes:
-// whatever asked for this did not act for it.
+// whatever asked for this did not act for it. The key must be the hold's own
+// and not one left over from an earlier hold: of five nodes, one may have stood
+// still all the time, and now does what it was asked to do long ago.
 func (o *owning) own(s *touch) {
 	a := o.holder(s.before, s.t)
-	if a == nil {
+	if a == nil || s.written < a.Invoked {
 		return
 	}
 	f := o.facts
