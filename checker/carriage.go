@@ -124,7 +124,9 @@ func (c *carriage) grant(granted []*Acquisition, before int) []*Acquisition {
 			continue
 		}
 		l := lapse{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}
-		if s := c.last[a.Alias]; s != nil && s.index > a.InvokeIndex {
+		// Had a quorum carried it, the lease would have begun: what was given
+		// back by a failed attempt before is no cause.
+		if s := c.last[a.Alias]; s != nil && a.LeaseStart > a.Invoked && s.t >= a.LeaseStart {
 			l.cause, l.by, l.index = causeOf(s), s.Client, s.index
 		}
 		a.lapses = append(a.lapses, l)

@@ -18,6 +18,9 @@ type touch struct {
 	place
 	// before is who the key named before the event, empty where it was absent.
 	before string
+	// maker is the client that made the key which was there before: the one
+	// that wrote its token first, unless several clients write the same.
+	maker string
 	// written is when a client last made the key, or set its time to live,
 	// before the event.
 	written int64
@@ -105,9 +108,7 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 	if steps := k.byPlace[p]; len(steps) > 0 {
 		last := &k.touches[steps[len(steps)-1]]
 		n.after(last, k.noise)
-		if n.written = last.written; last.wrote() {
-			n.written = last.t
-		}
+		n.inherit(last)
 		n.sure = f.History.Header.World == "sim" || !f.restarted(s.Node, last.t, t)
 	} else {
 		k.places = append(k.places, p)
@@ -147,6 +148,19 @@ func (s *touch) after(last *touch, noise int64) {
 		s.moved = never
 	case now+s.PTTL-was > noise || was-(now+s.PTTL) > noise:
 		s.moved = now + s.PTTL - was
+	}
+}
+
+// inherit takes over who made the key, and when it was last written.
+func (s *touch) inherit(last *touch) {
+	s.maker, s.written = last.maker, last.written
+	if last.wrote() {
+		s.written = last.t
+	}
+	if last.made() {
+		if s.maker = last.Client; s.maker == "" {
+			s.maker = ownerOf(last.Owner)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func (o *owning) judge(s *touch) {
 	switch {
 	case s.before == "":
 		o.fresh(s)
-	case ownerOf(s.before) != s.Client:
+	case s.maker != s.Client:
 		o.foreign(s)
 	case s.Owner != s.before:
 		o.own(s)
@@ -106,13 +106,13 @@ func (o *owning) foreign(s *touch) {
 	}
 	ops := []int{s.index}
 	victim := ""
-	if a := o.holder(s.before, s.t); a != nil {
+	if a := o.holder(s.before, s.t); a != nil && a.Client != s.Client {
 		ops = []int{a.DoneIndex, s.index}
 		victim = fmt.Sprintf(", which %s believed it held since %s", a.Client, f.at(a.Done))
 	}
 	o.found = append(o.found, Found{Kind: kind, Ops: ops, Fault: f.active(o.since(s), s.t),
 		Summary: fmt.Sprintf("%s %s %s's key on %s with its %s at %s%s: it touched a lock that was not its own.",
-			s.Client, how, ownerOf(s.before), s.Node, s.Cmd, f.at(s.t), victim)})
+			s.Client, how, s.maker, s.Node, s.Cmd, f.at(s.t), victim)})
 }
 
 // own takes a key of the client's own that was deleted or given another of its

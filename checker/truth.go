@@ -99,6 +99,7 @@ func (f *Facts) fallen(a *Acquisition, l lapse, at int64) Found {
 	if l.index != a.DoneIndex {
 		ops = append(ops, l.index)
 	}
+	slices.Sort(ops)
 	from := min(a.LeaseStart, a.Done)
 	if l.cause == lapseNever {
 		from = a.Invoked

@@ -89,7 +89,7 @@ func (f *Facts) over(a *Acquisition) (Found, bool) {
 		end, what = *until, "the validity that it was told had ended"
 	}
 	heard := a.Done - f.paused(a.Client, a.Invoked, a.Done)
-	if heard <= end+int64(mostEarly)+f.slack() {
+	if heard <= after(end, mostEarly+time.Duration(f.slack())) {
 		return Found{}, false
 	}
 	return Found{Kind: OverAtGrant, Ops: []int{a.InvokeIndex, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),

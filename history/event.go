@@ -26,8 +26,12 @@ type Header struct {
 	World    string `json:"world"`
 	Topology string `json:"topology"`
 	Nodes    int    `json:"nodes"`
-	Clients  int    `json:"clients"`
-	Seed     uint64 `json:"seed"`
+	// Quorum is how many nodes have to carry a token; 0 means a majority of
+	// independent nodes, and one node otherwise. A lock that knows of one node
+	// only needs one of five.
+	Quorum  int    `json:"quorum,omitempty"`
+	Clients int    `json:"clients"`
+	Seed    uint64 `json:"seed"`
 	// TTL of every lease, in nanoseconds.
 	TTL time.Duration `json:"ttl_ns"`
 	// Drift is the share of the TTL that the lock itself takes off its
