@@ -45,6 +45,27 @@ func (f *Facts) hindered(client, node string, from, to int64) (*Fault, bool) {
 	return nil, false
 }
 
+// longestWay is for how many TTLs a request may be under way: a link that is
+// slower by a TTL or two, or a node that stands still with requests in its
+// queue, delivers them long after the fault has been healed.
+const longestWay = 3
+
+// heldUp says whether a command that a node ran at a time may be one that a
+// fault had held up. Then its sender may have been done with it long ago.
+func (f *Facts) heldUp(client, node string, t int64) bool {
+	_, hindered := f.hindered(client, node, t-longestWay*int64(f.History.Header.TTL), t)
+	return hindered
+}
+
+// blame names the faults that were active in a stretch of time that ended with
+// a command, or else those that may have held it up.
+func (f *Facts) blame(from, to int64) string {
+	if words := f.active(from, to); words != "" {
+		return words
+	}
+	return f.active(to-longestWay*int64(f.History.Header.TTL), to)
+}
+
 // paused is for how long a client stood still around a stretch of time. A
 // pause counts with its whole length if it touches the stretch: a client that
 // is stopped just before its call begins has had its deadline set already.

@@ -113,7 +113,7 @@ func (l *costs) idle(client string) []Found {
 		if to < 0 || s.t <= to+room || last.a.CrashIndex >= 0 {
 			continue
 		}
-		if _, hindered := f.hindered(client, s.Node, last.cleanup, s.t); hindered {
+		if f.heldUp(client, s.Node, s.t) {
 			continue
 		}
 		l.idleCommands++

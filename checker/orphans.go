@@ -189,18 +189,34 @@ func (o *leftovers) tenures(l *life) []tenure {
 		}
 	}
 	if n > 0 && (len(own) == 0 || own[0].From > l.From) {
-		own = append([]tenure{all[n-1]}, own...)
+		made := all[n-1]
+		for i := n - 1; made.a.Held() && i >= max(0, n-mostThreads); i-- {
+			if all[i].a.Held() && all[i].a.Alias == l.token { // an earlier hold's
+				made = all[i]
+				break
+			}
+		}
+		own = append([]tenure{made}, own...)
 	}
 	return own
+}
+
+// late says whether the key may be the work of a request that the network, or a
+// node that stood still, held up. Then nobody waited for it any more, and
+// nobody could clean up. It is not, if it was made for a hold under its token.
+func (o *leftovers) late(p place, l *life, t tenure) bool {
+	if t.a.Held() && t.a.Alias == l.token && t.To > l.From {
+		return false
+	}
+	return o.facts.heldUp(l.client, p.node, l.From)
 }
 
 // left judges a stretch in which a key was there and nobody answered for it.
 func (o *leftovers) left(p place, l *life, t tenure, free Interval, toTheEnd bool) bool {
 	f := o.facts
 	final := &f.keys.touches[l.touches[len(l.touches)-1]]
-	late := l.From > t.To // made when its acquire was over already
 	_, hindered := f.hindered(l.client, p.node, t.cleanup, t.To+o.grace)
-	hindered = hindered || late || t.a.CrashIndex >= 0
+	hindered = hindered || o.late(p, l, t) || t.a.CrashIndex >= 0
 	renewed := o.renewed(p, l, free)
 	long := free.To-free.From > o.grace
 	kind, what := "", ""
@@ -244,7 +260,7 @@ func (o *leftovers) renewed(p place, l *life, free Interval) *touch {
 		if s.t >= free.To {
 			break
 		}
-		if _, hindered := f.hindered(l.client, p.node, s.t-int64(f.History.Header.TTL), s.t); s.Client == l.client && s.moved > 0 && !hindered {
+		if s.Client == l.client && s.moved > 0 && !f.heldUp(l.client, p.node, s.t) {
 			return s
 		}
 	}
