@@ -246,7 +246,7 @@ func causeOf(s *touch) string {
 	switch {
 	case s.Cmd == history.Expired:
 		return lapseExpired
-	case s.Client == "":
+	case s.Client == "" || !s.sure:
 		return lapseLost
 	case s.Owner != "":
 		return lapseOverwritten

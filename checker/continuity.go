@@ -124,7 +124,7 @@ func (c *lasting) confirmations(a *Acquisition) []confirmed {
 // lie describes a confirmation across a lapse.
 func (f *Facts) lie(a *Acquisition, x confirmed, l lapse) Found {
 	ops := []int{a.DoneIndex, l.index, x.index}
-	kind, between := Gap, "carried by too few nodes"
+	kind, between := Gap, "nobody's"
 	for i := range f.keys.touches {
 		s := &f.keys.touches[i]
 		if s.index >= l.index && s.index < x.index && s.key == a.key && s.made() && ownerOf(s.Owner) != a.Client {

@@ -25,7 +25,8 @@ type touch struct {
 	// before the event.
 	written int64
 	// sure is false where the trace may have missed something before the
-	// event, as around the restart of a real server.
+	// event, as around the restart of a real server. What the event changed is
+	// not known then: it counts as if it had found what it left.
 	sure bool
 	// moved says that the key's time to live is not what the event before
 	// left of it, in milliseconds by the node's own clock: 0 where it is.
@@ -109,7 +110,9 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 		last := &k.touches[steps[len(steps)-1]]
 		n.after(last, k.noise)
 		n.inherit(last)
-		n.sure = f.History.Header.World == "sim" || !f.restarted(s.Node, last.t, t)
+		if f.slack() > 0 && f.restarted(s.Node, last.t, t) {
+			n.sure, n.before, n.moved = false, s.Owner, 0
+		}
 	} else {
 		k.places = append(k.places, p)
 	}

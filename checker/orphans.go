@@ -128,7 +128,7 @@ func (o *leftovers) place(p place) {
 		switch {
 		case l != nil:
 			l.touches = append(l.touches, i)
-		case s.Owner == "" || s.Client == "" && s.Cmd != history.Promoted:
+		case s.Owner == "" || !s.sure || s.Client == "" && s.Cmd != history.Promoted:
 		default:
 			l = &life{token: s.Owner, client: s.Client, touches: []int{i}, Interval: Interval{From: s.t}}
 			if l.client == "" || s.before == s.Owner {
