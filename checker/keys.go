@@ -19,7 +19,8 @@ type touch struct {
 	// before is who the key named before the event, empty where it was absent.
 	before string
 	// maker is the client that made the key which was there before: the one
-	// that wrote its token first, unless several clients write the same.
+	// that wrote its token first, unless several clients write the same. Empty
+	// where nobody saw it being made.
 	maker string
 	// written is when a client last made the key, or set its time to live,
 	// before the event.
@@ -160,7 +161,10 @@ func (s *touch) inherit(last *touch) {
 	if last.wrote() {
 		s.written = last.t
 	}
-	if last.made() {
+	switch {
+	case !last.sure:
+		s.maker = "" // made unseen
+	case last.made():
 		if s.maker = last.Client; s.maker == "" {
 			s.maker = ownerOf(last.Owner)
 		}
@@ -170,7 +174,8 @@ func (s *touch) inherit(last *touch) {
 // restarted says whether a node died or came back in a stretch of time.
 func (f *Facts) restarted(node string, from, to int64) bool {
 	for _, x := range f.Faults {
-		if (x.Fault == "kill" || x.Fault == "failover") && slices.Contains(x.On, node) && x.Start <= to && from <= x.Stop {
+		died := x.Fault == "kill" && slices.Contains(x.On, node) || x.Fault == "failover" && len(x.On) > 0 && x.On[0] == node
+		if died && x.Start <= to && from <= x.Stop {
 			return true
 		}
 	}

@@ -74,6 +74,7 @@ func (o *owning) judge(s *touch) {
 	switch {
 	case s.before == "":
 		o.fresh(s)
+	case s.maker == "":
 	case s.maker != s.Client:
 		o.foreign(s)
 	case s.Owner != s.before:

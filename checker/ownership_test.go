@@ -30,6 +30,8 @@ func TestOwnership(t *testing.T) {
 		{name: "a token that two clients write", want: Violation, kind: SharedToken, ops: []int{7}, summary: []string{"c2 put a token on n1 at 6.95s that c1 had written before"},
 			history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1), taken(7, "c2", 2, "c1#1"), given(8, "c2", 2))...)},
 		{name: "a queue names several", want: Unknown, reason: "no command of a client changed", history: story(server(1, "n1", "c1", "ZADD", "c1#1", 10), server(2, "n1", "c2", "ZADD", "c1#1,c2#1", 10))},
+		{name: "what was written while a real node came back was not seen", want: Pass, history: with(story(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "kill", "n1"), hit(3, 1, history.Stop, "kill", "n1"),
+			server(3.2, "n1", "c1", "EVALSHA", "c2#1", 9.8), gone(4, "n1", "c2", "EVALSHA"), taken(5, "c1", 3, "c1#2"))...), func(h *history.Header) { h.World = "process" })},
 		{name: "several holders at once", want: Unknown, skipped: true, reason: "several holders", history: able(story(taken(1, "c1", 1, "c1#1")...), "permits")},
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
 	})
