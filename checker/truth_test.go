@@ -50,6 +50,8 @@ func TestLease(t *testing.T) {
 			history: replicated(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n2"), worked)...)},
 		{name: "promoted with it", want: Pass,
 			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(2, "n2", "", history.Promoted, "c1#1", 8.95), hit(2, 1, history.Start, "failover", "n1", "n2"), worked)...)},
+		{name: "promoted again with what it had before it died", want: Violation, kind: DataLost, ops: []int{2, 5}, fault: "failover", summary: []string{"at 3.00s"},
+			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(2, "n2", "", history.Promoted, "c1#1", 8.95), hit(2, 1, history.Start, "failover", "n1", "n2"), hit(3, 2, history.Start, "failover", "n2", "n1"), worked)...)},
 		{name: "a replica's loss is nothing", want: Pass,
 			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(1.1, "n2", "", "SET", "c1#1", 9.85), gone(3, "n2", "", history.Lostkeys), worked)...)},
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
