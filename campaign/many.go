@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/reports"
@@ -37,6 +38,10 @@ const (
 	worthChildren   = 8
 	processParallel = 4
 )
+
+// lastMoment is how long a child may take to end its run after Ctrl-C. Most
+// simulated runs take a small part of it.
+const lastMoment = time.Second
 
 // Play plays the jobs and returns the runs in the order of the jobs. When the
 // context ends, what has not begun is left out.
@@ -119,7 +124,7 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 				continue
 			}
 		}
-		run, err := c.play(order{Job: jobs[i], Root: r.Root})
+		run, err := c.playUntil(ctx, order{Job: jobs[i], Root: r.Root})
 		if err != nil {
 			c.end()
 			c = nil
@@ -187,6 +192,31 @@ func (c *child) play(o order) (reports.Run, error) {
 		return run, fmt.Errorf("the child process said %q: %w", bytes.TrimSpace(reply), err)
 	}
 	return run, nil
+}
+
+// playUntil is play, but a child that has not answered a moment after the
+// context has ended is killed: a lock that spins would otherwise hold up
+// Ctrl-C for as long as it likes.
+func (c *child) playUntil(ctx context.Context, o order) (reports.Run, error) {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		timer := time.NewTimer(lastMoment)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			_ = c.cmd.Process.Kill() // it may have ended by itself
+		}
+	})
+	defer watch.Wait()
+	defer close(done)
+	return c.play(o)
 }
 
 // end lets the child go: it ends when its input does, or is killed when it is

@@ -95,6 +95,8 @@ const (
 	CanCrashClient Ability = "crash-client"
 	CanFlush       Ability = "flush"
 	CanErrorReply  Ability = "error-reply"
+	CanCancel      Ability = "cancel"
+	CanStrike      Ability = "strike"
 )
 
 // ErrUnsupported says that this world cannot do a fault.
@@ -131,6 +133,31 @@ type Linker interface {
 	LoseReply(ctx context.Context, client, node, command string, nth int) error
 }
 
+// Deed is what a strike does to one command.
+type Deed string
+
+// The deeds. After a lost request or reply the connection is closed.
+const (
+	LoseRequest  Deed = "lose-request"  // never executed
+	LoseReply    Deed = "lose-reply"    // executed; its sender does not hear
+	DelayRequest Deed = "delay-request" // executed late, even if its sender has gone
+	DelayReply   Deed = "delay-reply"   // executed at once, heard of late
+)
+
+// Blow strikes the nth command (counted from 1, from now on) that a client
+// sends to a node and whose name matches; an empty name matches all.
+type Blow struct {
+	Client, Node, Command string
+	Nth                   int
+	Deed                  Deed
+	By                    time.Duration // of a delay
+}
+
+// Striker strikes single commands.
+type Striker interface {
+	Strike(ctx context.Context, b Blow) error
+}
+
 // Clocks moves a node's wall clock. Its monotonic clock is never touched.
 type Clocks interface {
 	JumpClock(ctx context.Context, node string, by time.Duration) error
@@ -150,6 +177,11 @@ type Servers interface {
 	Unstall(ctx context.Context, node string) error
 	// Flush deletes all keys of a node, or its script cache only.
 	Flush(ctx context.Context, node string, scriptsOnly bool) error
+}
+
+// Canceller cancels the context of the call that a client has under way.
+type Canceller interface {
+	CancelCall(ctx context.Context, client string) error
 }
 
 // Erring makes a node answer commands with an error, as a server does that is

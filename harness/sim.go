@@ -29,7 +29,8 @@ var oneAtATime sync.Mutex
 // seedGlobals makes both sources a function of the seed, and returns what puts
 // the true one back. It needs GODEBUG randseednop=0, which go.mod sets.
 func seedGlobals(seed uint64) (restore func()) {
-	mrand.Seed(int64(seed)) //nolint:staticcheck // the source that libraries draw from
+	//lint:ignore SA1019 this is the very source that libraries draw from
+	mrand.Seed(int64(seed))
 	before := crand.Reader
 	var key [32]byte
 	for i := range key {
@@ -168,8 +169,8 @@ func (r *simRun) play() *Result {
 	}
 	interrupted := r.sleep(r.cfg.Scenario.Length.Of(r.cfg.TTL))
 	if r.cfg.Scenario.Final.Heal {
-		res.Err = r.driver.HealAll()
-		if !interrupted {
+		// What goes wrong here is told once, by the last call below.
+		if healed := r.driver.HealAll(); healed == nil && !interrupted {
 			interrupted = r.final()
 		}
 	}
@@ -265,6 +266,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 			Dial:   func(ctx context.Context) (net.Conn, error) { return r.world.DialResource(ctx, name) },
 			Stop:   r.stopping.Load,
 		}
+		r.world.OnCancel(name, c.Cancel)
 		cctx, cancel := context.WithCancel(ctx)
 		cancels = append(cancels, cancel)
 		// Clients start at instants of their own, microseconds apart even

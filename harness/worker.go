@@ -25,10 +25,16 @@ import (
 // client process.
 const WorkerVerb = "worker"
 
-// The lines from the harness to a worker: first an assignment as JSON, then
-// words. The worker sends its events, a line of JSON each, and waits for an
-// ack after every one. The harness stops the process, where a fault wants it
-// stopped, before it sends the ack, so a pause falls exactly after the event:
+// The lines between the harness and a worker. The harness sends an assignment
+// as JSON, and the worker says ready: it takes some fifty milliseconds to come
+// up, on a busy machine several times that, and a client that came up late
+// would start in another's place. Once all are ready and the faults of time
+// zero have struck, the harness sends the beginning as JSON, the same to all.
+//
+// From then on the worker sends its events, a line of JSON each, and waits for
+// an ack after every one. The harness stops the process, where a fault wants
+// it stopped, before it sends the ack, so a pause falls exactly after the
+// event:
 //
 //	worker   records "write invoke", waits
 //	harness  the trigger fires: SIGSTOP, waits until the process stands still
@@ -37,8 +43,9 @@ const WorkerVerb = "worker"
 //	harness  SIGCONT
 //	worker   reads the ack and sends the write
 const (
-	wordAck  = "ack"
-	wordStop = "stop"
+	wordReady = "ready"
+	wordAck   = "ack"
+	wordStop  = "stop"
 )
 
 // assignment tells a worker who it is.
@@ -54,10 +61,18 @@ type assignment struct {
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
-	// Start of the run on the machine's monotonic clock, in nanoseconds.
-	Start int64 `json:"start"`
-	// Wait before the first round.
+	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
+}
+
+// beginning is when everything begins, in nanoseconds on the machine's
+// monotonic clock.
+type beginning struct {
+	// Start of the run: the zero of the history.
+	Start int64 `json:"start"`
+	// Clients is the instant from which clients count their Wait. It lies
+	// behind Start by as long as the faults of time zero took.
+	Clients int64 `json:"clients"`
 }
 
 type endpoint struct {
@@ -78,18 +93,23 @@ func monotonic() int64 {
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	silence.Do(func() { redis.SetLogger(quiet{}) })
 	lines := bufio.NewReader(in)
-	first, err := lines.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("worker: no assignment came in: %w", err)
-	}
 	var a assignment
-	if err := json.Unmarshal(first, &a); err != nil {
-		return fmt.Errorf("worker: assignment: %w", err)
+	if err := readJSON(lines, "assignment", &a); err != nil {
+		return err
 	}
 	entry, ok := catalogue.Find(a.Lock)
 	if !ok {
 		return fmt.Errorf("worker: there is no lock %q", a.Lock)
 	}
+	if _, err := io.WriteString(out, wordReady+"\n"); err != nil {
+		return fmt.Errorf("worker: say ready: %w", err)
+	}
+	var b beginning
+	if err := readJSON(lines, "beginning", &b); err != nil {
+		return err
+	}
+	// The lock is built after the beginning, since some dial at once, and
+	// the faults of time zero must be there before.
 	lock, err := entry.New(impl.Env{Client: a.Client, Nodes: a.endpoints(), Name: a.LockName, TTL: a.TTL})
 	if err != nil {
 		return fmt.Errorf("worker: build lock %s: %w", a.Lock, err)
@@ -98,11 +118,37 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer cancel()
 	p := &pipe{out: bufio.NewWriter(out), acks: make(chan struct{}, 1), gone: ctx.Done()}
 	go p.listen(lines, cancel) // ends with its input, at the latest with the process
-	a.client(lock, p).Run(ctx)
+	if wait(ctx, time.Duration(b.Clients-monotonic())+a.Wait) {
+		a.client(lock, p, b.Start).Run(ctx)
+	}
 	if c, ok := lock.(io.Closer); ok {
 		return errors.Join(p.failure(), c.Close())
 	}
 	return p.failure()
+}
+
+// readJSON reads one line into v.
+func readJSON(lines *bufio.Reader, what string, v any) error {
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("worker: no %s came in: %w", what, err)
+	}
+	if err := json.Unmarshal(line, v); err != nil {
+		return fmt.Errorf("worker: %s: %w", what, err)
+	}
+	return nil
+}
+
+// wait says whether the time passed before the context ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // endpoints are the nodes as the lock gets them: each behind this client's own
@@ -128,14 +174,12 @@ func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // client makes the workload of this process.
-func (a *assignment) client(lock impl.Lock, p *pipe) *Client {
-	now := time.Now()
-	start := now.Add(-time.Duration(monotonic() - a.Start))
-	time.Sleep(time.Until(start.Add(a.Wait)))
+func (a *assignment) client(lock impl.Lock, p *pipe, start int64) *Client {
 	return &Client{
 		Name: a.Client, Index: a.Index, Clients: a.Clients, LockName: a.LockName, TTL: a.TTL,
-		Seed: a.Seed, Workload: a.Workload, Lock: lock, Start: start,
-		Clock:  func() int64 { return monotonic() - a.Start },
+		Seed: a.Seed, Workload: a.Workload, Lock: lock,
+		Start:  time.Now().Add(-time.Duration(monotonic() - start)),
+		Clock:  func() int64 { return monotonic() - start },
 		Record: p.send,
 		Step:   func() {},
 		Dial:   func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, a.Resource) },
@@ -184,7 +228,11 @@ func (p *pipe) listen(lines *bufio.Reader, cancel context.CancelFunc) {
 		}
 		switch line {
 		case wordAck + "\n":
-			p.acks <- struct{}{}
+			select {
+			case p.acks <- struct{}{}:
+			default: // blocking here would leave the rest unread, the end too
+				p.fail(errors.New("worker: the harness sent an ack that nobody waits for"))
+			}
 		case wordStop + "\n":
 			p.stopped.Store(true)
 		default:

@@ -116,6 +116,14 @@ func (f *fake) LoseReply(_ context.Context, client, node, command string, nth in
 	return f.call("lose %s %s %q %d", client, node, command, nth)
 }
 
+func (f *fake) Strike(_ context.Context, b cluster.Blow) error {
+	return f.call("strike %s %s %q %d %s %v", b.Client, b.Node, b.Command, b.Nth, b.Deed, b.By)
+}
+
+func (f *fake) CancelCall(_ context.Context, client string) error {
+	return f.call("cancel %s", client)
+}
+
 func (f *fake) JumpClock(_ context.Context, n string, by time.Duration) error {
 	return f.call("jump %s %v", n, by)
 }

@@ -50,6 +50,8 @@ type Effect struct {
 	// Heal undoes it. It is called once, on a context that outlives the
 	// run's own; nil where there is nothing to undo.
 	Heal func(ctx context.Context) error
+	// Over says that the fault has come and gone: a flush, a cancelled call.
+	Over bool
 	// Died names clients that the fault ended, for their last note.
 	Died []string
 }
@@ -57,8 +59,8 @@ type Effect struct {
 // Kinds is the table of faults, in the order of the documentation.
 func Kinds() []Fault {
 	return []Fault{
-		Pause{}, Stall{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Clock{},
-		Kill{}, Failover{}, Crash{}, Flush{}, ErrorReply{},
+		Pause{}, Stall{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Strike{}, Clock{},
+		Kill{}, Failover{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
 	}
 }
 

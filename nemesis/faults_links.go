@@ -268,11 +268,7 @@ func (LoseReply) Needs() []cluster.Ability { return []cluster.Ability{cluster.Ca
 
 // Inject implements [Fault].
 func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Linker](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Linker](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -284,12 +280,65 @@ func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err := v.LoseReply(ctx, client, node, strings.ToUpper(f.Command), nth); err != nil {
 		return Effect{}, err
 	}
-	command := f.Command
-	if command == "" {
-		command = "command"
+	command := "command"
+	if f.Command != "" {
+		command = strings.ToUpper(f.Command)
 	}
 	return Effect{
 		On:   []string{cluster.Link{From: node, To: client}.String()},
-		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, strings.ToUpper(command), nth, node),
+		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, command, nth, node),
 	}, nil
+}
+
+// Strike hits the nth matching command that a client sends to a node, counted
+// from the injection on: it loses or delays its request or its reply. The
+// catalogue of real failures says that most need no more than one such blow.
+type Strike struct {
+	Client  string       `yaml:"client"` // the default is holder
+	Node    string       `yaml:"node"`
+	Command string       `yaml:"command"` // empty matches every command
+	Nth     int          `yaml:"nth"`     // the default is 1
+	Deed    cluster.Deed `yaml:"deed"`
+	By      Span         `yaml:"by"` // of a delay
+}
+
+// Kind implements [Fault].
+func (Strike) Kind() string { return "strike" }
+
+// Needs implements [Fault].
+func (Strike) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanStrike} }
+
+// Inject implements [Fault].
+func (f Strike) Inject(ctx context.Context, s Scene) (Effect, error) {
+	v, client, err := onClient[cluster.Striker](s, f.Client, wordHolder)
+	if err != nil {
+		return Effect{}, err
+	}
+	node, err := s.one(f.Node, wordPrimary)
+	if err != nil {
+		return Effect{}, err
+	}
+	blow := cluster.Blow{
+		Client: client, Node: node, Command: f.Command, Nth: max(f.Nth, 1), Deed: f.Deed, By: f.By.Of(s.TTL),
+	}
+	if err := v.Strike(ctx, blow); err != nil {
+		return Effect{}, err
+	}
+	return Effect{On: []string{cluster.Link{From: client, To: node}.String()}, What: f.words(blow)}, nil
+}
+
+// words says what the blow does: "the reply of command 3 from c1 to n1 is lost".
+func (f Strike) words(b cluster.Blow) string {
+	command := "command"
+	if b.Command != "" {
+		command = strings.ToUpper(b.Command)
+	}
+	part, does := "request", "is lost"
+	if b.Deed == cluster.LoseReply || b.Deed == cluster.DelayReply {
+		part = "reply"
+	}
+	if b.Deed == cluster.DelayRequest || b.Deed == cluster.DelayReply {
+		does = "comes " + f.By.words() + " late"
+	}
+	return fmt.Sprintf("the %s of %s %d from %s to %s %s", part, command, b.Nth, b.Client, b.Node, does)
 }

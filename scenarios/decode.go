@@ -52,6 +52,8 @@ var wordsOf = map[reflect.Type][]string{
 	reflect.TypeFor[cluster.Topology](): {string(cluster.Single), string(cluster.Replicated), string(cluster.Independent)},
 	reflect.TypeFor[cluster.CutMode]():  {string(cluster.Drop), string(cluster.Reset)},
 	reflect.TypeFor[cluster.Data]():     {string(cluster.Keep), string(cluster.Lose), string(cluster.Fsynced)},
+	reflect.TypeFor[cluster.Deed](): {
+		string(cluster.LoseRequest), string(cluster.LoseReply), string(cluster.DelayRequest), string(cluster.DelayReply)},
 	reflect.TypeFor[nemesis.Direction](): {
 		string(nemesis.Requests), string(nemesis.Replies), string(nemesis.Both)},
 	reflect.TypeFor[history.Type](): {

@@ -66,13 +66,16 @@ type Scenario struct {
 }
 
 // Workload is what each client does: acquire (after a refusal wait for Retry
-// and try again), read, work for Hold, check the lease, write, release, wait
-// for Think, and again.
+// and try again), read, work for Hold, extending the lease every Extend, check
+// the lease, write, release, wait for Think, and again.
 type Workload struct {
 	// Kind of the workload: update, which is the default and the only one.
 	Kind string `yaml:"kind" words:"update"`
 	// Hold is the work between the read and the write. Default 0.1ttl.
 	Hold nemesis.Span `yaml:"hold"`
+	// Extend is how often a holder extends its lease by hand, where the lock
+	// can. Default 0: never.
+	Extend nemesis.Span `yaml:"extend"`
 	// Think is the pause between two rounds. Default 0.02ttl.
 	Think nemesis.Span `yaml:"think"`
 	// Retry is the pause after a refused acquire. Default 0.05ttl.

@@ -180,6 +180,10 @@ nemesis:
   - when: {op: lost, type: note}
     crash: {client: caller}
   - when: {at: 0}
+    strike: {client: c1, node: n1, command: SET, nth: 2, deed: delay-request, by: 1.5ttl}
+  - when: {op: acquire, type: invoke}
+    cancel: {client: caller}
+  - when: {at: 0}
     flush: {scripts: true}
   - when: {command: any}
     error-reply: {reply: OOM no memory}
@@ -210,6 +214,8 @@ func TestEveryKeyArrives(t *testing.T) {
 		{Fault: nemesis.Kill{Node: []string{"majority"}, Data: cluster.Fsynced}},
 		{Topologies: []cluster.Topology{cluster.Replicated}, Fault: nemesis.Failover{To: "n3", Alive: true}},
 		{When: nemesis.Trigger{Op: "lost", Type: history.Note}, Fault: nemesis.Crash{Client: "caller"}},
+		{Fault: nemesis.Strike{Client: "c1", Node: "n1", Command: "SET", Nth: 2, Deed: cluster.DelayRequest, By: ttls(1.5)}},
+		{When: nemesis.Trigger{Op: "acquire", Type: history.Invoke}, Fault: nemesis.Cancel{Client: "caller"}},
 		{Fault: nemesis.Flush{Scripts: true}},
 		{When: nemesis.Trigger{Command: "any"}, Fault: nemesis.ErrorReply{Reply: "OOM no memory"}},
 		{Fault: nemesis.Cut{From: []string{"others"}, To: []string{"nodes"}, Direction: nemesis.Both, Mode: cluster.Drop}},

@@ -107,7 +107,12 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 	case nemesis.Partition:
 		d.checkGroups(path+"/groups", f.Groups, c)
 	case nemesis.LoseReply:
-		d.checkLoseReply(path, f, c)
+		d.checkCommand(path, command{client: f.Client, node: f.Node, name: f.Command, nth: f.Nth}, c)
+	case nemesis.Strike:
+		d.checkCommand(path, command{client: f.Client, node: f.Node, name: f.Command, nth: f.Nth}, c)
+		d.checkDeed(path, f)
+	case nemesis.Cancel:
+		d.optional(path+"/client", f.Client, oneClient, c)
 	case nemesis.Clock:
 		d.targets(path+"/node", f.Node, nodes, c)
 		d.checkClock(path, f)
@@ -168,14 +173,34 @@ func (d *decoder) checkGroups(path string, groups [][]string, c cast) {
 	}
 }
 
-func (d *decoder) checkLoseReply(path string, f nemesis.LoseReply, c cast) {
-	d.optional(path+"/client", f.Client, oneClient, c)
-	d.optional(path+"/node", f.Node, oneNode, c)
-	if d.has(path+"/nth") && f.Nth < 1 {
-		d.fail(path+"/nth", "%d is not right here: the first is 1", f.Nth)
+// command names one command of one client on one node.
+type command struct {
+	client, node, name string
+	nth                int
+}
+
+func (d *decoder) checkCommand(path string, f command, c cast) {
+	d.optional(path+"/client", f.client, oneClient, c)
+	d.optional(path+"/node", f.node, oneNode, c)
+	if d.has(path+"/nth") && f.nth < 1 {
+		d.fail(path+"/nth", "%d is not right here: the first is 1", f.nth)
 	}
-	if f.Command != "" && !commandShape.MatchString(f.Command) {
-		d.fail(path+"/command", "%q is no command: write SET or EVAL", f.Command)
+	if f.name != "" && !commandShape.MatchString(f.name) {
+		d.fail(path+"/command", "%q is no command: write SET or EVAL", f.name)
+	}
+}
+
+func (d *decoder) checkDeed(path string, f nemesis.Strike) {
+	delays := f.Deed == cluster.DelayRequest || f.Deed == cluster.DelayReply
+	switch {
+	case f.Deed == "":
+		d.fail(path, "what does it do? write deed: lose-request, lose-reply, delay-request or delay-reply")
+	case delays && !d.has(path+"/by"):
+		d.fail(path, "how late? write by: and a length")
+	case delays:
+		d.positive(path+"/by", f.By)
+	case d.has(path + "/by"):
+		d.fail(path+"/by", "what is lost is not late: by goes with a delay")
 	}
 }
 

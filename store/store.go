@@ -46,11 +46,28 @@ type Job struct {
 // name without the ending.
 func (j Job) Dir(root string) string {
 	name := strings.TrimSuffix(filepath.Base(j.Scenario), filepath.Ext(j.Scenario))
-	leaf := fmt.Sprintf("%s-%d", j.World, j.Seed)
+	leaf := j.World
 	if j.Topology != "" {
-		leaf = fmt.Sprintf("%s-%s-%d", j.World, j.Topology, j.Seed)
+		leaf += "-" + j.Topology
 	}
+	if j.TTL != 0 {
+		leaf += "-ttl" + j.TTL.String()
+	}
+	leaf += fmt.Sprintf("-%d", j.Seed)
 	return filepath.Join(root, name, j.Lock, leaf)
+}
+
+// CheckRoot makes the folder for runs and says whether one can write there, so
+// that the answer does not come after the first run.
+func CheckRoot(root string) error {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return fmt.Errorf("make the folder for runs: %w", err)
+	}
+	f, err := os.CreateTemp(root, ".holdfast-*")
+	if err != nil {
+		return fmt.Errorf("the folder for runs is not writable: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // Begin makes the run's folder anew and writes its configuration.

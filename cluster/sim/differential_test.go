@@ -64,9 +64,9 @@ func (p *pair) do(args ...string) string {
 	if err != nil {
 		p.t.Fatalf("the real server at %q: %v", args, err)
 	}
-	got, end, _ := p.sess.feed(request)
-	a, b := normalise(args, want), normalise(args, got)
-	if end || a != b {
+	got := p.sess.feed(request)
+	a, b := normalise(args, want), normalise(args, got.reply)
+	if got.end || a != b {
 		return fmt.Sprintf("%q at %v:\n  Redis %q\n  sim   %q", args, p.wall.Sub(epoch), a, b)
 	}
 	return ""

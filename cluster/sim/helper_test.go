@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,9 +28,14 @@ type stage struct {
 // play runs f in a world with a server trace of keys that contain "lock".
 func play(t testing.TB, cfg Config, f func(s stage)) {
 	t.Helper()
+	var mu sync.Mutex // instants are apart, which the race detector cannot know
 	var events []history.Server
 	cfg.LockName = "lock"
-	cfg.OnServer = func(ev history.Server) { events = append(events, ev) }
+	cfg.OnServer = func(ev history.Server) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, ev)
+	}
 	inWorld(t, cfg, func(w *World) {
 		f(stage{World: w, t: t, ctx: context.Background(), events: &events})
 	})
@@ -89,7 +95,7 @@ func (s stage) took(what string, began time.Time, atLeast, below time.Duration) 
 	}
 }
 
-// at collapses the trace into one line per event.
+// trace puts the trace into one line per event.
 func (s stage) trace() []string {
 	var out []string
 	for _, ev := range *s.events {

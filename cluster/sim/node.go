@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
 )
 
@@ -45,7 +47,7 @@ type node struct {
 	scratch     bytes.Buffer
 	scratchPeer *server.Peer
 
-	down     bool
+	down     atomic.Bool
 	stalled  bool
 	backlog  []func() // what arrived during a stall
 	errReply string   // answer to every command on a key
@@ -101,6 +103,9 @@ type nodeSession struct {
 	in     []byte
 	out    bytes.Buffer
 	peer   *server.Peer
+	// blocked: a request is held up, and all behind it wait; delayed: it has
+	// been, and is executed next.
+	blocked, delayed bool
 }
 
 func (n *node) newSession(client string) *nodeSession {
@@ -109,49 +114,86 @@ func (n *node) newSession(client string) *nodeSession {
 	return s
 }
 
-// feed executes the requests that are complete and returns their replies. It
-// says whether the connection must end, and what the server trace saw.
-func (s *nodeSession) feed(chunk []byte) (reply []byte, end bool, trace []history.Server) {
+// fed is what became of a chunk.
+type fed struct {
+	reply []byte
+	end   bool             // the connection must end
+	trace []history.Server // what the server trace saw
+	late  time.Duration    // how long the replies are held up
+	again time.Duration    // when the request at hand may be executed
+}
+
+// feed executes the requests that are complete.
+func (s *nodeSession) feed(chunk []byte) (f fed) {
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.in = append(s.in, chunk...)
-	for !end {
+	for !f.end && !s.blocked {
 		args, rest, err := parseCommand(s.in)
 		if err != nil {
 			fail(s.peer, err.Error())
 			s.peer.Flush()
-			end = true
+			f.end = true
 			break
 		}
 		if args == nil {
 			break
 		}
-		s.in = rest
 		if len(args) == 0 {
+			s.in = rest
 			continue
 		}
-		before := s.out.Len()
-		events := n.serve(s.client, s.peer, args)
-		s.peer.Flush()
-		end = s.peer.Closed()
-		for _, ev := range events {
-			if ev.Client != "" {
-				ev.Reply = shortReply(s.out.Bytes()[before:])
-			}
-			trace = append(trace, ev)
-		}
-		if n.world.losesReply(s.client, n.name, strings.ToUpper(args[0])) {
-			s.out.Truncate(before)
-			end = true
+		if s.one(args, &f) {
+			s.in = rest
 		}
 	}
 	if len(s.in) == 0 {
 		s.in = nil
 	}
-	reply = slices.Clone(s.out.Bytes())
+	f.reply = slices.Clone(s.out.Bytes())
 	s.out.Reset()
-	return reply, end, trace
+	return f
+}
+
+// one executes a request, unless a blow falls on it. It says whether the
+// request is done with.
+func (s *nodeSession) one(args []string, f *fed) (done bool) {
+	name := strings.ToUpper(args[0])
+	var blow *cluster.Blow
+	if !s.delayed {
+		blow = s.node.world.struck(s.client, s.node.name, name)
+	}
+	s.delayed = false
+	if blow != nil {
+		switch blow.Deed {
+		case cluster.LoseRequest:
+			f.end = true
+			return true
+		case cluster.DelayRequest:
+			s.blocked, s.delayed = true, true // it is not struck twice
+			f.again = blow.By
+			return false
+		}
+	}
+	before := s.out.Len()
+	events := s.node.serve(s.client, s.peer, args)
+	s.peer.Flush()
+	f.end = s.peer.Closed()
+	for _, ev := range events {
+		if ev.Client != "" {
+			ev.Reply = shortReply(s.out.Bytes()[before:])
+		}
+		f.trace = append(f.trace, ev)
+	}
+	if blow != nil && blow.Deed == cluster.LoseReply {
+		s.out.Truncate(before)
+		f.end = true
+	}
+	if blow != nil && blow.Deed == cluster.DelayReply {
+		f.late = blow.By
+	}
+	return true
 }
 
 // serve runs one request of a client and gives its trace, without the reply.
@@ -202,6 +244,10 @@ func (n *node) command(peer *server.Peer, args []string, nested bool) {
 		if c.flags&write != 0 {
 			n.written = append(n.written, keys...)
 		}
+		return
+	}
+	if !n.srv.IsRegisteredCommand(name) {
+		fail(peer, "ERR "+name+" is not simulated")
 		return
 	}
 	n.passOn(peer, name, args, keys)
@@ -308,7 +354,7 @@ func (n *node) arm() {
 	if n.timer != nil {
 		n.timer.Stop()
 	}
-	if n.down || n.replica || len(n.deadlines) == 0 {
+	if n.down.Load() || n.replica || len(n.deadlines) == 0 {
 		return
 	}
 	next := int64(math.MaxInt64)
@@ -326,7 +372,7 @@ func (n *node) arm() {
 // expire is the timer's call.
 func (n *node) expire() {
 	n.mu.Lock()
-	if n.down || n.stalled {
+	if n.down.Load() || n.stalled {
 		n.mu.Unlock()
 		return
 	}

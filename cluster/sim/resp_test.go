@@ -24,7 +24,7 @@ func parseAll(b []byte) (all [][]string, rest []byte, wrong bool) {
 // the bytes come.
 func FuzzParseCommand(f *testing.F) {
 	for _, seed := range []string{
-		"", "*1\r\n$4\r\nPING\r\n", "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n$4\r\nPING\r\n", "*0\r\n", "*-1\r\n", "*1\r\n$-1\r\n", "*1\r\n$3\r\nab",
+		"", "*1\r\n$4\r\nPING\r\n", "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n$4\r\nPING\r\n", "*0\r\n", "*-1\r\n", "*1\r\n$-1\r\n", "*1\r\n$3\r\nab", "*1\r\n$3\r\nabc",
 		"PING\r\n", "*x\r\n", "*1\n$1\na\r\n", "*1048577\r\n", "*1\r\n$536870913\r\n", "*1\r\n:1\r\n", "*99999999999999999999\r\n", "*1048576\r\n",
 	} {
 		f.Add([]byte(seed), 3)

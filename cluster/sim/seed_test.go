@@ -21,6 +21,7 @@ import (
 // meet, faults, pauses, replication, expiry. It returns the trace as bytes.
 func contention(t *testing.T, seed uint64) string {
 	t.Helper()
+	var mu sync.Mutex // instants are apart, which the race detector cannot know
 	var out strings.Builder
 	cfg := Config{Topology: cluster.Replicated, Nodes: 3, Clients: 4, Seed: seed, LockName: "lock", ReplicationLag: time.Millisecond,
 		OnServer: func(ev history.Server) {
@@ -28,6 +29,8 @@ func contention(t *testing.T, seed uint64) string {
 			if err != nil {
 				t.Error(err)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			fmt.Fprintln(&out, string(line))
 		}}
 	// go-redis draws the pauses between its retries from the global source.

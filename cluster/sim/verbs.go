@@ -59,6 +59,29 @@ func (w *World) CrashClient(_ context.Context, name string) error {
 	return nil
 }
 
+// OnCancel says how to cancel the call that a client has under way.
+func (w *World) OnCancel(name string, cancel func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients[name].cancel = cancel
+}
+
+// CancelCall implements [cluster.Canceller].
+func (w *World) CancelCall(_ context.Context, name string) error {
+	c, err := w.client(name)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	cancel := c.cancel
+	w.mu.Unlock()
+	if cancel == nil {
+		return fmt.Errorf("client %s has no call to cancel", name)
+	}
+	cancel()
+	return nil
+}
+
 // Cut implements [cluster.Linker].
 func (w *World) Cut(_ context.Context, id cluster.Link, mode cluster.CutMode) error {
 	w.mu.Lock()
@@ -112,43 +135,6 @@ func (w *World) Delay(_ context.Context, id cluster.Link, by time.Duration) erro
 	return nil
 }
 
-// lostReply is a reply that will be lost.
-type lostReply struct {
-	client, node, command string
-	left                  int
-}
-
-// LoseReply implements [cluster.Linker].
-func (w *World) LoseReply(_ context.Context, client, node, command string, nth int) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, err := w.link(cluster.Link{From: client, To: node}); err != nil {
-		return err
-	}
-	w.lost = append(w.lost, &lostReply{client: client, node: node, command: command, left: max(nth, 1)})
-	return nil
-}
-
-// losesReply counts a command and says whether its reply is the one to lose.
-// The hand-shake of a connection is no command of the lock and is not counted.
-func (w *World) losesReply(client, node, command string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if command == "HELLO" || command == "CLIENT" {
-		return false
-	}
-	for i, l := range w.lost {
-		if l.client == client && l.node == node && (l.command == "" || l.command == command) {
-			l.left--
-			if l.left == 0 {
-				w.lost = append(w.lost[:i], w.lost[i+1:]...)
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // JumpClock implements [cluster.Clocks].
 func (w *World) JumpClock(_ context.Context, name string, by time.Duration) error {
 	n, err := w.node(name)
@@ -165,7 +151,7 @@ func (w *World) RateClock(_ context.Context, name string, rate float64) error {
 	if err != nil {
 		return err
 	}
-	if rate <= 0 {
+	if !(rate > 0) { // not a number is not above 0 either
 		return fmt.Errorf("clock of %s: rate %g is not above 0", name, rate)
 	}
 	n.moveClock(func(c *clock, t time.Time) { c.setRate(t, rate) })
@@ -190,11 +176,11 @@ func (w *World) Kill(_ context.Context, name string) error {
 		return err
 	}
 	n.mu.Lock()
-	if n.down {
+	if n.down.Load() {
 		n.mu.Unlock()
 		return fmt.Errorf("node %s is down already", name)
 	}
-	n.down = true
+	n.down.Store(true)
 	n.stalled = false
 	n.backlog = nil
 	if n.disk != nil {
@@ -214,7 +200,7 @@ func (w *World) Restart(_ context.Context, name string, data cluster.Data) error
 		return err
 	}
 	n.mu.Lock()
-	if !n.down {
+	if !n.down.Load() {
 		n.mu.Unlock()
 		return fmt.Errorf("node %s is running", name)
 	}
@@ -237,7 +223,7 @@ func (w *World) Restart(_ context.Context, name string, data cluster.Data) error
 			lost = append(lost, now)
 		}
 	}
-	n.down = false
+	n.down.Store(false)
 	n.mu.Unlock()
 	w.emit(lost)
 	n.expire()
@@ -271,7 +257,7 @@ func (w *World) Stall(_ context.Context, name string) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.down || n.stalled {
+	if n.down.Load() || n.stalled {
 		return fmt.Errorf("node %s is down or stalled already", name)
 	}
 	n.stalled = true

@@ -66,7 +66,7 @@ type World struct {
 	streams map[cluster.Link]*stream
 	conns   []*conn // in the order in which they were opened
 	primary *node
-	lost    []*lostReply
+	blows   []*cluster.Blow
 	aliases map[string]string
 	tokens  map[string]int
 	closed  bool
@@ -78,6 +78,8 @@ type client struct {
 	gate  gate
 	dials map[string]int
 	dead  bool
+	// cancel ends the context of the client's current call.
+	cancel func()
 }
 
 // New makes a world. It must be called inside a [Bubble].
@@ -173,6 +175,7 @@ func Abilities() []cluster.Ability {
 		cluster.CanPauseClient, cluster.CanPauseAtStep, cluster.CanStallNode, cluster.CanCut, cluster.CanDelay,
 		cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock, cluster.CanKill, cluster.CanRestartKept,
 		cluster.CanRestartSync, cluster.CanPromote, cluster.CanCrashClient, cluster.CanFlush, cluster.CanErrorReply,
+		cluster.CanCancel, cluster.CanStrike,
 	}
 }
 
@@ -228,12 +231,12 @@ func (w *World) Close() error {
 	w.conns = nil
 	w.mu.Unlock()
 	w.network.close()
-	for _, cl := range w.clients {
-		cl.gate.open()
+	for _, name := range w.names { // not the map: its order differs from run to run
+		w.clients[name].gate.open()
 	}
 	for _, n := range w.nodes {
 		n.mu.Lock()
-		n.down = true
+		n.down.Store(true)
 		if n.timer != nil {
 			n.timer.Stop()
 		}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +44,14 @@ names, if this program has it.`,
 	return cmd
 }
 
+// shellWord protects a word from the shell where it needs it.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // rejudge makes a run of a stored history.
 func rejudge(h *history.History, path string) reports.Run {
 	hd := h.Header
@@ -51,7 +59,7 @@ func rejudge(h *history.History, path string) reports.Run {
 		Scenario: hd.Scenario, Lock: hd.Lock, World: hd.World, Topology: hd.Topology, Seed: hd.Seed,
 		TTLNanos: int64(hd.TTL), Expected: map[string]string{}, History: path, HistorySHA256: h.SHA256(),
 		Ops: campaign.CountOps(h), Checks: checker.Judge(h),
-		Repeat: fmt.Sprintf("holdfast check %s", path),
+		Repeat: "holdfast check " + shellWord(path),
 	}
 	job, err := store.ReadJob(path)
 	if err != nil { // a history that lies alone: its header says what it was

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,7 +31,10 @@ are played against every scenario.`,
   holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return matrix(cmd.Context(), io, sel, names)
+			if err := sel.given(cmd); err != nil {
+				return err
+			}
+			return matrix(cmd.Context(), io, sel, unique(names))
 		},
 	}
 	sel.flags(cmd)
@@ -64,11 +66,7 @@ func matrix(ctx context.Context, io streams, sel selection, names []string) erro
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		fmt.Fprintf(io.err, "holdfast: interrupted after %d of %d runs\n", len(runs), len(jobs))
-		return exitError(reports.ExitError)
-	}
-	return exitError(reports.ExitCode(runs))
+	return conclude(ctx, io, sel, len(runs), len(jobs), reports.ExitCode(runs))
 }
 
 // order gives the rows and columns: locks as in the catalogue, scenarios as

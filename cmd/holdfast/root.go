@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,7 @@ Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
   holdfast run calm --lock all --seeds 20         no fault, every lock, twenty seeds
   holdfast matrix                                 all locks against all scenarios
   holdfast list                                   what there is`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -99,16 +101,49 @@ Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newWorker(io), newChild(io))
+	root.SetOut(io.out) // the completion commands take it when they are made
 	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			completionArgs(c)
+		}
+	}
 	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Help about any command",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, _, err := root.Find(args)
-			if err != nil || target == nil {
+			target, rest, err := root.Find(args)
+			if err != nil || target == nil || len(rest) > 0 {
 				return unknownWord("command", strings.Join(args, " "), verbs(root), "holdfast --help")
 			}
 			return target.Help()
 		}})
 	return root
+}
+
+// completionArgs makes the shells' own sub-commands refuse words as the rest of
+// the program does.
+func completionArgs(c *cobra.Command) {
+	var shells []string
+	for _, shell := range c.Commands() {
+		shell.Args = noArgs
+		shells = append(shells, shell.Name())
+	}
+	c.Example = "  holdfast completion bash > /etc/bash_completion.d/holdfast"
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownWord("shell", args[0], shells, "holdfast completion --help")
+		}
+		return nil
+	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
 }
 
 // verbs lists the visible sub-commands.
@@ -136,6 +171,14 @@ func unknownWord(kind, word string, among []string, try string) error {
 func flagError(cmd *cobra.Command, err error) error {
 	try := cmd.CommandPath() + " --help"
 	word, unknown := strings.CutPrefix(err.Error(), "unknown flag: ")
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		f := invalid.GetFlag()
+		return usage(try, "--%s %q is not %s", f.Name, invalid.GetValue(), wanted(f.Value.Type()))
+	}
+	if short, ok := strings.CutPrefix(err.Error(), "unknown shorthand flag: "); ok {
+		return usage(try, "there is no flag %s; flags have two dashes", strings.Fields(short)[len(strings.Fields(short))-1])
+	}
 	if !unknown {
 		return usage(try, "%v", err)
 	}
@@ -146,6 +189,19 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	})
 	return unknownWord("flag", word, flags, try)
+}
+
+// wanted says what a flag of a type takes, in the words of the command line.
+func wanted(kind string) string {
+	switch kind {
+	case "duration":
+		return "a duration: write 500ms, 10s or 2m"
+	case "uint64":
+		return "a whole number from 0 up"
+	case "int":
+		return "a whole number"
+	}
+	return "a " + kind
 }
 
 // noArgs refuses arguments with a usage error.

@@ -45,7 +45,10 @@ again (holdfast check) or played again (holdfast replay).`,
 			return scenarios.Names(), cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd.Context(), io, sel, args)
+			if err := sel.given(cmd); err != nil {
+				return err
+			}
+			return run(cmd.Context(), io, sel, unique(args))
 		},
 	}
 	sel.flags(cmd)
@@ -61,11 +64,21 @@ func run(ctx context.Context, io streams, sel selection, names []string) error {
 	if err := report(io.out, sel, runs); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		fmt.Fprintf(io.err, "holdfast: interrupted after %d of %d runs\n", len(runs), len(jobs))
-		return exitError(reports.ExitError)
+	return conclude(ctx, io, sel, len(runs), len(jobs), reports.ExitCode(runs))
+}
+
+// conclude turns the end of a campaign into an exit code. One that was
+// interrupted is never a success: what it did not play, it has not shown.
+func conclude(ctx context.Context, io streams, sel selection, played, planned, code int) error {
+	if ctx.Err() == nil {
+		return exitError(code)
 	}
-	return exitError(reports.ExitCode(runs))
+	kept := ""
+	if played > 0 && sel.out != "" {
+		kept = "; what was recorded is stored under " + sel.out
+	}
+	fmt.Fprintf(io.err, "holdfast: interrupted: %d of %d runs were played, the last ones not to their end%s\n", played, planned, kept)
+	return exitError(reports.ExitError)
 }
 
 // plan checks the flags and lists the jobs of several scenarios.
@@ -74,6 +87,7 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 		return nil, err
 	}
 	var jobs []store.Job
+	from := map[string]string{} // folder to scenario
 	for _, name := range names {
 		sc, err := load(name, try)
 		if err != nil {
@@ -83,11 +97,26 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Counted before the list is made: a long one fills the memory.
+		if n := len(jobs) + len(locks)*s.seeds; n > maxRuns {
+			return nil, usage(try, "that is %d runs or more: at most %d at a time", n, maxRuns)
+		}
 		jobs = append(jobs, s.jobs(name, locks)...)
+		// Runs of one folder would overwrite each other.
+		dir := store.Job{Scenario: name}.Dir("")
+		if other, taken := from[dir]; taken {
+			return nil, usage(try, "%s and %s are stored under the same name: run them one after the other, with an --out each", other, name)
+		}
+		from[dir] = name
 	}
 	if s.world == string(cluster.Process) {
 		if err := process.Available(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--on process: %w", err)
+		}
+	}
+	if s.out != "" {
+		if err := store.CheckRoot(s.out); err != nil {
+			return nil, fmt.Errorf("--out %s: %w", s.out, err)
 		}
 	}
 	return jobs, nil
@@ -95,7 +124,10 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 
 // play plays the jobs with progress on a terminal.
 func play(ctx context.Context, io streams, sel selection, jobs []store.Job) []reports.Run {
-	bar := newProgress(io.err, len(jobs), sel.quiet)
+	defer context.AfterFunc(ctx, func() {
+		fmt.Fprintln(io.err, "\nholdfast: interrupted: healing the faults and keeping what was recorded; once more to end at once")
+	})()
+	bar := newProgress(io.err, jobs, sel.quiet)
 	defer bar.end()
 	return campaign.Runner{Root: sel.out, Child: childCommand, Done: bar.step}.Play(ctx, jobs)
 }

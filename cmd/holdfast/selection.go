@@ -31,6 +31,36 @@ type selection struct {
 	known bool
 }
 
+// Bounds that keep a slip of the finger from filling the memory or the day: a
+// scenario lasts several TTLs, and a list of all runs is made first.
+const (
+	maxTTL  = 24 * time.Hour
+	maxRuns = 1_000_000
+)
+
+// given refuses flags that were given and are empty: an empty variable in a
+// script must not select something else than was meant.
+func (s *selection) given(cmd *cobra.Command) error {
+	for _, flag := range []string{"lock", "scenario", "on", "format"} {
+		f := cmd.Flags().Lookup(flag)
+		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[],\" ") == "" {
+			return usage(cmd.CommandPath()+" --help", "--%s is empty", flag)
+		}
+	}
+	return nil
+}
+
+// unique drops words that were there before.
+func unique(words []string) []string {
+	var out []string
+	for _, w := range words {
+		if !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // The words that stand for groups of locks.
 const (
 	allLocks   = "all"     // the whole catalogue
@@ -97,6 +127,12 @@ func (s *selection) validate(try string) error {
 		return usage(try, "--ttl %v: a TTL is positive", s.ttl)
 	case s.ttl > 0 && s.ttl < 20*time.Millisecond:
 		return usage(try, "--ttl %v: at least 20ms, or the network's own latency decides the run", s.ttl)
+	case s.ttl > maxTTL:
+		return usage(try, "--ttl %v: at most %v", s.ttl, maxTTL)
+	case s.seeds > maxRuns:
+		return usage(try, "--seeds %d: at most %d at a time", s.seeds, maxRuns)
+	case s.seed+uint64(s.seeds-1) < s.seed:
+		return usage(try, "--seed %d --seeds %d: the last seed would be too large", s.seed, s.seeds)
 	}
 	return nil
 }
@@ -107,12 +143,27 @@ func load(name, try string) (*scenarios.Scenario, error) {
 	switch {
 	case err == nil:
 		return s, nil
+	case isFolder(name) && !slices.Contains(scenarios.Names(), name):
+		return nil, usage(try, "%s is a folder: a scenario is a built-in name or a YAML file", name)
+	case isFile(name) && !strings.ContainsRune(name, '/') && !isYAML(name):
+		return nil, usage("holdfast run ./"+name, "there is no scenario %q; a file is named with its folder", name)
 	case slices.Contains(scenarios.Names(), name) || isFile(name):
 		return nil, &usageError{msg: err.Error()}
-	case strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml"):
+	case isFile(name + ".yaml"):
+		return nil, usage("holdfast run ./"+name+".yaml", "there is no scenario %q, but there is a file %s.yaml", name, name)
+	case strings.Contains(name, "/") || isYAML(name):
 		return nil, usage(try, "%v", err)
 	}
 	return nil, unknownWord("scenario", name, scenarios.Names(), try)
+}
+
+func isYAML(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func isFile(path string) bool {
@@ -146,7 +197,7 @@ func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error)
 			out = append(out, word)
 		}
 	}
-	return out, nil
+	return unique(out), nil
 }
 
 // known lists the locks of the catalogue that a scenario is about.
