@@ -3,6 +3,7 @@ package checker
 import (
 	"slices"
 	"sort"
+	"strings"
 )
 
 // standstill are the faults that keep a node from running commands, or a
@@ -10,15 +11,15 @@ import (
 var standstill = []string{"stall", "kill", "error-reply", "pause", "crash"}
 
 // hits says whether a fault keeps a client and a node from talking: the client
-// is stopped, the node runs nothing, or a link between them is cut or slow. A
-// single lost reply does not: the next request gets through.
+// is stopped, the node runs nothing, or a link between them is cut or slow. What
+// happens to a single command does not: the next request gets through.
 func (x *Fault) hits(client, node string) bool {
 	switch {
 	case x.Fault == "failover":
 		return len(x.On) > 0 && x.On[0] == node
 	case slices.Contains(standstill, x.Fault):
 		return slices.Contains(x.On, client) || slices.Contains(x.On, node)
-	case x.Fault == "lose-reply":
+	case x.Fault == "lose-reply" || x.Fault == "strike":
 		return false
 	}
 	return slices.Contains(x.On, client+"->"+node) || slices.Contains(x.On, node+"->"+client)
@@ -53,8 +54,24 @@ const longestWay = 3
 // heldUp says whether a command that a node ran at a time may be one that a
 // fault had held up. Then its sender may have been done with it long ago.
 func (f *Facts) heldUp(client, node string, t int64) bool {
-	_, hindered := f.hindered(client, node, t-longestWay*int64(f.History.Header.TTL), t)
-	return hindered
+	return f.heldUpIn(client, node, t-longestWay*int64(f.History.Header.TTL), t)
+}
+
+// heldUpIn says whether a command that was sent in a stretch of time may have
+// been held up.
+func (f *Facts) heldUpIn(client, node string, from, to int64) bool {
+	_, hindered := f.hindered(client, node, from, to)
+	return hindered || slices.ContainsFunc(f.Faults, func(x Fault) bool {
+		return x.Start <= to && x.ends() >= from && x.delaysRequest(client, node)
+	})
+}
+
+// delaysRequest says whether a strike on a single command may deliver it late.
+// One that loses the command, or its reply, and one that delays the reply do
+// not.
+func (x *Fault) delaysRequest(client, node string) bool {
+	return x.Fault == "strike" && slices.Contains(x.On, client+"->"+node) &&
+		!strings.HasPrefix(x.What, "the reply") && !strings.HasSuffix(x.What, "is lost")
 }
 
 // blame names the faults that were active in a stretch of time that ended with

@@ -201,14 +201,23 @@ func (o *leftovers) tenures(l *life) []tenure {
 	return own
 }
 
-// late says whether the key may be the work of a request that the network, or a
-// node that stood still, held up. Then nobody waited for it any more, and
-// nobody could clean up. It is not, if it was made for a hold under its token.
+// late says whether the key may be the work of a request of an earlier call
+// that the network, or a node that stood still, held up. Then nobody waited for
+// it any more, and nobody could clean up. It is not, if it was made for a hold
+// under its token.
 func (o *leftovers) late(p place, l *life, t tenure) bool {
 	if t.a.Held() && t.a.Alias == l.token && t.To > l.From {
 		return false
 	}
-	return o.facts.heldUp(l.client, p.node, l.From)
+	f, all := o.facts, o.spans[l.client]
+	oldest := l.From - longestWay*int64(f.History.Header.TTL)
+	n := sort.Search(len(all), func(i int) bool { return all[i].From > l.From })
+	for i := n - 1; i >= 0 && all[i].To >= oldest; i-- {
+		if e := all[i]; e.To < l.From && f.heldUpIn(l.client, p.node, max(e.From, oldest), e.To) {
+			return true
+		}
+	}
+	return false
 }
 
 // left judges a stretch in which a key was there and nobody answered for it.

@@ -13,6 +13,8 @@ func TestOrphans(t *testing.T) {
 		return join(append([]any{invoke(0.9, "c1", acquire, 1), server(1, "n1", "c1", "SET", "c1#1", 10), fail(2, "c1", acquire, 1)}, events...)...)
 	}
 	end := gone(11.001, "n1", "", history.Expired)
+	struck := hit(0, 1, history.Start, "strike", "c1->n1")
+	struck.Nemesis.What = "the reply of SET 1 from c1 to n1 comes 0.1 TTL late"
 	try(t, orphansName, []trial{
 		{name: "acquired and released", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1), taken(7, "c1", 2, "c1#1"), given(8, "c1", 2), final(20))...)},
 		{name: "deleted by the next attempt, in time", want: Pass, history: story(left(gone(3, "n1", "c1", "EVALSHA"), final(20))...)},
@@ -36,6 +38,7 @@ func TestOrphans(t *testing.T) {
 			server(6, "n1", "c1", "SET", "c1#1", 10), gone(16.1, "n1", "", history.Expired))...)},
 		{name: "a delayed copy of an earlier grant arrives in a later hold", want: Pass, history: story(join(hit(0, 1, history.Start, "delay", "c1->n1"), taken(1, "c1", 1, "c1#1"), hit(1.5, 1, history.Stop, "delay", "c1->n1"), given(2, "c1", 1),
 			taken(4, "c1", 2, "c1#2"), invoke(5, "c1", release, 2), gone(5.05, "n1", "c1", "EVALSHA"), server(5.06, "n1", "c1", "EVALSHA", "c1#1", 10), ok(5.1, "c1", release, 2), gone(15.1, "n1", "", history.Expired))...)},
+		{name: "its own request, and a slow reply", want: Violation, kind: Orphan, ops: []int{1, 3, 2}, fault: "strike", history: story(join(struck, left(end))...)},
 		{name: "the old primary's keys are nobody's", want: Pass, history: with(story(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n2"), hit(2.5, 1, history.Stop, "failover", "n1", "n2"),
 			invoke(3, "c1", release, 1), server(3.1, "n2", "c1", "EVALSHA", "", -0.002), fail(3.2, "c1", release, 1), final(20))...), func(h *history.Header) { h.Topology, h.Nodes = "replicated", 2 })},
 		{name: "nobody made a key", want: Unknown, reason: "no client made", history: story(invoke(0.9, "c1", acquire, 1), gone(1, "n1", "c1", "EVALSHA"), fail(2, "c1", acquire, 1))},
