@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 const continuityName = "continuity"
@@ -125,9 +126,11 @@ func (c *lasting) confirmations(a *Acquisition) []confirmed {
 func (f *Facts) lie(a *Acquisition, x confirmed, l lapse) Found {
 	ops := []int{a.DoneIndex, l.index, x.index}
 	kind, between := Gap, "nobody's"
-	for i := range f.keys.touches {
-		s := &f.keys.touches[i]
-		if s.index >= l.index && s.index < x.index && s.key == a.key && s.made() && ownerOf(s.Owner) != a.Client {
+	all := f.keys.touches
+	first := sort.Search(len(all), func(i int) bool { return all[i].index >= l.index })
+	for i := first; i < len(all) && all[i].index < x.index; i++ {
+		s := &all[i]
+		if s.key == a.key && s.made() && ownerOf(s.Owner) != a.Client {
 			kind, between = OwnerBetween, ownerOf(s.Owner)+"'s"
 			ops = []int{a.DoneIndex, l.index, s.index, x.index}
 			break

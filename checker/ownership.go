@@ -150,11 +150,14 @@ func (o *owning) holder(token string, t int64) *Acquisition {
 }
 
 // since is when the command's client began what it is at: the fault that made
-// a command late was active then.
+// a command late was active then. It looks back over the last few acquires.
 func (o *owning) since(s *touch) int64 {
-	from := s.t
-	for _, a := range o.facts.Acquisitions {
-		if a.Client == s.Client && a.Invoked <= s.t && a.Held() && (a.ReleaseDone == 0 || a.ReleaseDone > s.t-int64(o.facts.History.Header.TTL)) {
+	const back = 64
+	from, all := s.t, o.facts.Acquisitions
+	n := sort.Search(len(all), func(i int) bool { return all[i].Invoked > s.t })
+	recent := s.t - int64(o.facts.History.Header.TTL)
+	for _, a := range all[max(0, n-back):n] {
+		if a.Client == s.Client && a.Held() && (a.ReleaseDone == 0 || a.ReleaseDone > recent) {
 			from = min(from, a.Invoked)
 		}
 	}
