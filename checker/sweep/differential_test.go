@@ -1,0 +1,128 @@
+package sweep
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The models, by the names of their tests.
+var models = []struct {
+	name  string
+	model Model
+}{
+	{"mutex", Mutex}, {"fenced", Fenced}, {"reentrant", Reentrant},
+	{"reentrant-fenced", ReentrantFenced}, {"read-write", ReadWrite}, {"semaphore", Semaphore},
+}
+
+// patience with the reference, for one history.
+const patience = time.Second
+
+// disagree says how the sweep and the reference differ about a history, or "".
+func disagree(rules Rules, ops []Op) (string, Report) {
+	got := Check(rules, ops)
+	if got.Verdict == Undecided {
+		return "", got
+	}
+	model, history := referenceFor(rules, ops)
+	want := porcupine.CheckOperationsTimeout(model, history, patience)
+	if want != porcupine.Unknown && (want == porcupine.Ok) != (got.Verdict == Linearizable) {
+		return fmt.Sprintf("the reference says %v, the sweep %v (%v: %s)", want, got.Verdict, got.Ops, got.Text), got
+	}
+	return "", got
+}
+
+// shrink takes calls away and makes times smaller as long as the two disagree.
+func shrink(rules Rules, ops []Op) []Op {
+	bad := func(ops []Op) bool { d, _ := disagree(rules, ops); return d != "" }
+	for again := true; again; {
+		again = false
+		for i := 0; i < len(ops); i++ {
+			if less := slices.Delete(slices.Clone(ops), i, i+1); bad(less) {
+				ops, again = less, true
+				i--
+			}
+		}
+		for i := range ops {
+			for _, f := range []func(*Op){
+				func(o *Op) { o.Call++ }, func(o *Op) { o.Return-- }, func(o *Op) { o.LeaseEnd = 0 }, func(o *Op) { o.Fence = 0 },
+			} {
+				try := slices.Clone(ops)
+				f(&try[i])
+				if try[i] != ops[i] && try[i].Call <= try[i].Return && bad(try) {
+					ops, again = try, true
+				}
+			}
+		}
+	}
+	return ops
+}
+
+// randomRules draws the options of a model.
+func randomRules(r *rand.Rand, m Model) Rules {
+	return Rules{Model: m, Permits: 1 + r.IntN(3), StrictBusy: r.IntN(3) > 0, LenientRelease: r.IntN(4) == 0, Budget: 50_000}
+}
+
+func rounds(t *testing.T) int {
+	if n, err := strconv.Atoi(os.Getenv("SWEEP_ROUNDS")); err == nil {
+		return n
+	}
+	switch {
+	case os.Getenv("HOLDFAST_LONG") != "":
+		return 1_000_000
+	case testing.Short():
+		return 300
+	}
+	return 4000
+}
+
+// TestAgreesWithReference compares the sweep with porcupine on histories of a
+// correct lock, untouched and with a few changes.
+func TestAgreesWithReference(t *testing.T) {
+	for _, m := range models {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			count := map[string]int{}
+			for seed := range uint64(rounds(t)) {
+				r := rand.New(rand.NewPCG(seed, uint64(m.model)+seedBase()))
+				rules := randomRules(r, m.model)
+				ops := simulated(r, rules)
+				changed := r.IntN(3) > 0
+				if changed {
+					mutate(r, ops)
+				}
+				d, got := disagree(rules, ops)
+				if d != "" {
+					ops = shrink(rules, ops)
+					d, _ = disagree(rules, ops)
+					t.Fatalf("seed %d: %s\n%s", seed, d, timeline(rules, ops))
+				}
+				if !changed && got.Verdict != Linearizable && !(got.Verdict == Undecided && got.Searched) {
+					t.Fatalf("seed %d: a correct lock is %v: %s%s\n%s", seed, got.Verdict, got.Reason, got.Text, timeline(rules, ops))
+				}
+				count[got.Verdict.String()]++
+				if got.Searched {
+					count["searched"]++
+				}
+				if got.Verdict == Undecided && got.Searched {
+					count["gave up"]++
+				}
+			}
+			t.Log(count)
+			if n := rounds(t); count["illegal"] < n/20 || count["linearizable"] < n/4 || count["gave up"] > n/50 {
+				t.Errorf("the histories are too much alike: %v", count)
+			}
+		})
+	}
+}
+
+func seedBase() uint64 {
+	n, _ := strconv.ParseUint(os.Getenv("SWEEP_SEED"), 10, 64)
+	return n
+}

@@ -1,0 +1,286 @@
+package sweep
+
+import "fmt"
+
+// hold is one acquisition that took effect, or may have. It is granted at some
+// moment of [called, granted] and freed at some moment of [free, freed], not
+// before it was granted. Between granted and free it surely held: its core.
+//
+// A release that says yes frees its hold within its own interval. A release
+// that says no must find the hold gone, so it was freed by its return. A
+// release without an answer, and the end of the lease, let the hold be freed at
+// any later time or never. So the freedom of a hold is one interval:
+//
+//	acquire   [1 2]
+//	release A       [4  5] no answer      may free from 4 on
+//	release B               [6  7] no     freed by 7, so granted in [1 2], freed in [4 7]
+type hold struct {
+	called, granted, free, freed int64
+	fence                        uint64
+	// class: holds of one class never exclude each other, see class.
+	class int32
+	// acquire is an index into the ops, and so are ended, the call that set
+	// free (or -1 for the lease), and deadline, the one that set freed (or -1).
+	acquire, ended, deadline int32
+	// optional: the acquire has no answer and nothing shows that it took effect.
+	optional bool
+	// ways are given if the hold cannot use all of its two intervals at once.
+	// It can in a moment: one that is granted and freed at once, at any moment
+	// at which it may, fits whatever its other releases were told.
+	ways []way
+}
+
+// way is one way for an acquisition to have gone.
+type way struct{ called, granted, free, freed int64 }
+
+// solid says that there is a moment at which it surely held. A hold that may
+// end before its caller hears of it is not:
+//
+//	acquire [1          9]     lease ends at 5: it held at some moment of
+//	               5           [1 9], and nobody knows which
+func (h *hold) solid() bool { return h.free > h.granted }
+
+// busy is a refused acquire.
+type busy struct {
+	call, ret int64
+	class     int32
+	op        int32
+}
+
+// draft collects the releases of an acquisition.
+type draft struct {
+	loose       int64 // from then on it may end by itself or by a lost release
+	looseBy     int32
+	yes         int32 // the release that surely freed it, or -1
+	answered    int32 // a release of the others with an answer, or -1
+	answers     int32 // how many
+	answeredBy  int64 // the first return of those
+	looseYes    int64 // the first call of a lenient yes
+	looseYesOp  int32
+	answerCalls int64 // the last call of those with an answer
+}
+
+// read turns calls into holds. It returns why the calls are no history.
+func (j *judge) read() string {
+	if reason := j.rules.validate(); reason != "" {
+		return reason
+	}
+	index := make(map[int]int32, len(j.ops)/2+1)
+	drafts := make([]draft, 0, len(j.ops)/2+1)
+	j.holds = make([]hold, 0, len(j.ops)/2+1)
+	for i := range j.ops {
+		op := &j.ops[i]
+		if op.Outcome != Unknown && op.Return < op.Call {
+			return fmt.Sprintf("call %d returned before it was made", op.ID)
+		}
+		if op.Kind == Release || op.Kind == RRelease {
+			continue
+		}
+		if _, twice := index[op.Hold]; twice {
+			return fmt.Sprintf("two acquires name the acquisition %d", op.Hold)
+		}
+		if op.Outcome == Busy {
+			index[op.Hold] = -1 - int32(i)
+			j.busy = append(j.busy, busy{call: op.Call, ret: op.Return, class: j.class(int32(i)), op: int32(i)})
+			continue
+		}
+		index[op.Hold] = int32(len(j.holds))
+		h := hold{called: op.Call, granted: op.Return, fence: op.Fence, class: j.class(int32(i)),
+			acquire: int32(i), ended: -1, deadline: -1, optional: op.Outcome == Unknown}
+		if !j.fenced() || op.Outcome != OK {
+			h.fence = 0
+		}
+		j.holds = append(j.holds, h)
+		drafts = append(drafts, newDraft(op))
+	}
+	for i := range j.ops {
+		if op := &j.ops[i]; op.Kind == Release || op.Kind == RRelease {
+			if reason := j.release(index, drafts, int32(i)); reason != "" {
+				return reason
+			}
+		}
+	}
+	for i := range j.holds {
+		j.settle(&j.holds[i], &drafts[i])
+	}
+	return ""
+}
+
+func newDraft(op *Op) draft {
+	d := draft{loose: op.LeaseEnd, looseBy: -1, yes: -1, answered: -1, looseYesOp: -1,
+		answeredBy: Infinity, looseYes: Infinity, answerCalls: -Infinity}
+	if op.LeaseEnd == 0 {
+		d.loose = Infinity
+	}
+	return d
+}
+
+// class numbers holds so that two exclude each other exactly if their classes
+// differ: each acquisition is a class of its own in a mutex, so is each writer,
+// all readers are one class, and so are all holds of a re-entrant owner. A
+// semaphore does not read it.
+func (j *judge) class(op int32) int32 {
+	switch j.rules.Model {
+	case Reentrant, ReentrantFenced:
+		if j.owners == nil {
+			j.owners = map[int]int32{}
+		}
+		owner := j.ops[op].Owner
+		c, ok := j.owners[owner]
+		if !ok {
+			c = int32(len(j.owners))
+			j.owners[owner] = c
+		}
+		return c
+	case ReadWrite:
+		if j.ops[op].Kind == RAcquire {
+			return readers
+		}
+	case Semaphore:
+		return readers
+	}
+	return op + 1
+}
+
+// readers is the class of every reader.
+const readers = 0
+
+// release adds a release to the draft of its acquisition.
+func (j *judge) release(index map[int]int32, drafts []draft, r int32) string {
+	op := &j.ops[r]
+	at, ok := index[op.Hold]
+	if !ok {
+		return fmt.Sprintf("release %d names the acquisition %d, which no acquire does", op.ID, op.Hold)
+	}
+	if at < 0 {
+		if op.Outcome == OK && !j.rules.LenientRelease {
+			j.contradict(fmt.Sprintf("release %d said yes, although acquire %d had been refused",
+				op.ID, j.ops[-1-at].ID), -1-at, r)
+		}
+		return ""
+	}
+	h, d := &j.holds[at], &drafts[at]
+	if !h.optional && op.Call < h.granted {
+		return fmt.Sprintf("release %d was called before acquire %d had returned", op.ID, j.ops[h.acquire].ID)
+	}
+	switch {
+	case op.Outcome == Unknown:
+		if op.Call < d.loose {
+			d.loose, d.looseBy = op.Call, r
+		}
+		return ""
+	case op.Outcome == OK && !j.rules.LenientRelease:
+		if d.yes >= 0 {
+			j.contradict(fmt.Sprintf("releases %d and %d both said yes, but acquire %d can be released only once",
+				j.ops[d.yes].ID, op.ID, j.ops[h.acquire].ID), h.acquire, d.yes, r)
+		}
+		d.yes = r
+		return ""
+	}
+	d.answers++
+	d.answerCalls = max(d.answerCalls, op.Call)
+	if op.Return < d.answeredBy {
+		d.answeredBy, d.answered = op.Return, r
+	}
+	if op.Outcome == OK && op.Call < d.looseYes {
+		d.looseYes, d.looseYesOp = op.Call, r
+	}
+	return ""
+}
+
+// settle works out the interval in which a hold was freed.
+func (j *judge) settle(h *hold, d *draft) {
+	switch {
+	case d.yes >= 0:
+		j.released(h, d)
+	case h.optional:
+		j.lost(h, d)
+	default:
+		h.free, h.ended, h.freed, h.deadline = d.loose, d.looseBy, d.answeredBy, d.answered
+		if d.looseYes < h.free {
+			h.free, h.ended = d.looseYes, d.looseYesOp
+		}
+	}
+	h.free = max(h.free, h.called)
+	if h.free > h.freed {
+		j.selfContradiction(h)
+	}
+	if !h.optional {
+		h.granted = min(h.granted, h.freed)
+	}
+}
+
+// released settles a hold that a release surely freed. If its acquire had no
+// answer, this is the proof that it took effect, by the release's return.
+//
+// Another release of it, that was told no, came after that, or, for an acquire
+// without an answer, before it took effect:
+//
+//	acquire [1 ...  no answer
+//	release A  [2 3] no        either granted after 2 ...
+//	release B      [3 5] yes   ... or freed by 3
+func (j *judge) released(h *hold, d *draft) {
+	yes := &j.ops[d.yes]
+	h.free, h.ended, h.freed, h.deadline = yes.Call, d.yes, yes.Return, d.yes
+	if !h.optional {
+		if d.answeredBy < h.freed {
+			h.freed, h.deadline = d.answeredBy, d.answered
+		}
+		return
+	}
+	h.optional, h.granted = false, yes.Return
+	if d.answers == 0 {
+		return
+	}
+	h.ways = j.possible(d,
+		way{called: max(h.called, d.answerCalls), granted: yes.Return, free: yes.Call, freed: yes.Return},
+		way{called: h.called, granted: yes.Return, free: yes.Call, freed: min(yes.Return, d.answeredBy)})
+}
+
+// lost settles an acquire without an answer that nothing shows to have taken
+// effect. It can be left out of any explanation of the other holds, since the
+// lock is only free more often without it; it matters to a refused acquire.
+//
+// A release of it that was answered, by a no or a lenient yes, found nothing,
+// because it came first, or else it found the hold gone or freed it. The hold
+// may then be granted after the release, and stay:
+//
+//	acquire [1 ...  no answer, its request is still on the way
+//	release   [2 3] no
+//	                   4   the acquire takes effect
+func (j *judge) lost(h *hold, d *draft) {
+	h.granted, h.freed = Infinity, Infinity
+	h.free, h.ended = d.loose, d.looseBy
+	if d.answers == 0 {
+		return
+	}
+	late := way{called: max(h.called, d.answerCalls), granted: Infinity, free: d.loose, freed: Infinity}
+	soon := way{called: h.called, granted: Infinity, free: min(d.loose, d.looseYes), freed: d.answeredBy}
+	h.called = late.called
+	if ways := j.possible(d, late, soon); len(ways) > 1 {
+		h.ways = ways
+	}
+}
+
+// possible completes the ways and drops those that contradict themselves. Two
+// ways are all there are for one answer. For more, which no client that stops
+// at the first answer asks for, these two are some of the ways.
+func (j *judge) possible(d *draft, ways ...way) []way {
+	j.manifold = j.manifold || d.answers > 1
+	kept := ways[:0]
+	for _, w := range ways {
+		w.free = max(w.free, w.called)
+		w.granted = min(w.granted, w.freed)
+		if w.free <= w.freed && w.called <= w.granted {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// contradict notes the first contradiction of an acquisition with itself.
+func (j *judge) contradict(text string, ops ...int32) {
+	if j.found == nil {
+		j.found = &finding{ops: ops, text: text}
+	}
+}
