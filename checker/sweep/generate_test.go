@@ -181,6 +181,40 @@ func (s *simulation) expire() {
 	s.held = kept
 }
 
+// arbitrary is a history of calls at random, close together. Few are right.
+func arbitrary(r *rand.Rand, rules Rules) []Op {
+	var ops []Op
+	span := 4 + r.Int64N(16)
+	leases := r.IntN(2) == 0
+	fence := uint64(0)
+	for hold := range 2 + r.IntN(4) {
+		call := r.Int64N(span)
+		op := Op{ID: len(ops), Hold: hold, Owner: r.IntN(3), Call: call, Return: call + r.Int64N(6)}
+		if rules.Model == ReadWrite && r.IntN(2) == 0 {
+			op.Kind = RAcquire
+		}
+		if leases && r.IntN(3) > 0 {
+			op.LeaseEnd = call + 1 + r.Int64N(10)
+		}
+		op.Outcome = []Outcome{OK, OK, OK, Busy, Unknown}[r.IntN(5)]
+		if op.Outcome == OK && r.IntN(5) > 0 {
+			fence += r.Uint64N(3)
+			op.Fence = max(1, fence)
+		}
+		ops = append(ops, op)
+		for n := r.IntN(5); n > 0 && n < 4 && len(ops) < 10; n -= 2 {
+			from := op.Call
+			if op.Outcome == OK {
+				from = op.Return
+			}
+			from += r.Int64N(4)
+			ops = append(ops, Op{ID: len(ops), Hold: hold, Owner: op.Owner, Kind: op.Kind + 1, Call: from,
+				Return: from + r.Int64N(6), Outcome: []Outcome{OK, OK, OK, Busy, Unknown}[r.IntN(5)]})
+		}
+	}
+	return ops
+}
+
 // mutate changes a history into one that may be wrong.
 func mutate(r *rand.Rand, ops []Op) {
 	for range 1 + r.IntN(5) {

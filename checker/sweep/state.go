@@ -218,6 +218,10 @@ func (f *frontier) met(s *state, e event) *state {
 func (f *frontier) finish(s *state, e event, out *collection) {
 	switch e.kind {
 	case lasts:
+		hold := f.cands[e.index].hold
+		if has(s.early, hold) || has(s.spent, hold) {
+			return // it went its other way
+		}
 		if n := f.grant(s, e.index); n != nil {
 			out.add(n)
 		}
