@@ -27,13 +27,47 @@ func (j *judge) answers() *finding {
 		j.contested = true
 		return nil
 	}
-	for i := range j.holds {
-		if h := &j.holds[i]; !h.optional && (!h.solid() || h.ways != nil) {
-			j.contested = true
-			return nil
-		}
+	if !j.settled() {
+		j.contested = true
+		return nil
 	}
 	return j.gaps()
+}
+
+// settled says that the cores of a mutex have one order, and lists them in it.
+// A core may be an instant: a release called at the instant at which its
+// acquire returned. It comes before a core that starts then, but two of those
+// at one instant may come either way:
+//
+//	A [1  5][5        20]    if A comes first, B is held from 5 up to 20,
+//	B    [3 5][5   9]        if B comes first, A is
+func (j *judge) settled() bool {
+	j.solids = j.solids[:0]
+	for i := range j.holds {
+		h := &j.holds[i]
+		if h.optional {
+			continue
+		}
+		if h.free < h.granted || h.ways != nil {
+			return false
+		}
+		j.solids = append(j.solids, int32(i))
+	}
+	slices.SortFunc(j.solids, func(a, b int32) int {
+		x, y := &j.holds[a], &j.holds[b]
+		return cmp.Or(cmp.Compare(x.granted, y.granted), cmp.Compare(x.free, y.free))
+	})
+	for i := 1; i < len(j.solids); i++ {
+		if j.holds[j.solids[i-1]].granted == j.holds[j.solids[i]].free {
+			return false
+		}
+	}
+	// A refusal during such an instant is explained.
+	j.open = slices.DeleteFunc(j.open, func(b busy) bool {
+		g := j.gapOf(b)
+		return g.before >= 0 && g.start >= b.call
+	})
+	return true
 }
 
 // nextOfOtherClass maps a block to the next one of another class.

@@ -1,6 +1,10 @@
 package sweep
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // hold is one acquisition that took effect, or may have. It is granted at some
 // moment of [called, granted] and freed at some moment of [free, freed], not
@@ -49,15 +53,13 @@ type busy struct {
 
 // draft collects the releases of an acquisition.
 type draft struct {
-	loose       int64 // from then on it may end by itself or by a lost release
-	looseBy     int32
-	yes         int32 // the release that surely freed it, or -1
-	answered    int32 // a release of the others with an answer, or -1
-	answers     int32 // how many
-	answeredBy  int64 // the first return of those
-	looseYes    int64 // the first call of a lenient yes
-	looseYesOp  int32
-	answerCalls int64 // the last call of those with an answer
+	loose      int64 // from then on it may end by itself or by a lost release
+	looseBy    int32
+	yes        int32 // the release that surely freed it, or -1
+	answered   int32 // of the others with an answer the first to return, or -1
+	answeredBy int64
+	looseYes   int64 // the first call of a lenient yes
+	looseYesOp int32
 }
 
 // read turns calls into holds. It returns why the calls are no history.
@@ -65,7 +67,7 @@ func (j *judge) read() string {
 	if reason := j.rules.validate(); reason != "" {
 		return reason
 	}
-	index := make(map[int]int32, len(j.ops)/2+1)
+	index := newIndex(j.ops)
 	drafts := make([]draft, 0, len(j.ops)/2+1)
 	j.holds = make([]hold, 0, len(j.ops)/2+1)
 	for i := range j.ops {
@@ -76,15 +78,15 @@ func (j *judge) read() string {
 		if op.Kind == Release || op.Kind == RRelease {
 			continue
 		}
-		if _, twice := index[op.Hold]; twice {
+		if index.get(op.Hold) != 0 {
 			return fmt.Sprintf("two acquires name the acquisition %d", op.Hold)
 		}
 		if op.Outcome == Busy {
-			index[op.Hold] = -1 - int32(i)
+			index.set(op.Hold, -1-int32(i))
 			j.busy = append(j.busy, busy{call: op.Call, ret: op.Return, class: j.class(int32(i)), op: int32(i)})
 			continue
 		}
-		index[op.Hold] = int32(len(j.holds))
+		index.set(op.Hold, int32(len(j.holds))+1)
 		h := hold{called: op.Call, granted: op.Return, fence: op.Fence, class: j.class(int32(i)),
 			acquire: int32(i), ended: -1, deadline: -1, optional: op.Outcome == Unknown}
 		if !j.fenced() || op.Outcome != OK {
@@ -101,14 +103,14 @@ func (j *judge) read() string {
 		}
 	}
 	for i := range j.holds {
-		j.settle(&j.holds[i], &drafts[i])
+		j.settle(int32(i), &drafts[i])
 	}
 	return ""
 }
 
 func newDraft(op *Op) draft {
 	d := draft{loose: op.LeaseEnd, looseBy: -1, yes: -1, answered: -1, looseYesOp: -1,
-		answeredBy: Infinity, looseYes: Infinity, answerCalls: -Infinity}
+		answeredBy: Infinity, looseYes: Infinity}
 	if op.LeaseEnd == 0 {
 		d.loose = Infinity
 	}
@@ -146,16 +148,16 @@ func (j *judge) class(op int32) int32 {
 const readers = 0
 
 // release adds a release to the draft of its acquisition.
-func (j *judge) release(index map[int]int32, drafts []draft, r int32) string {
+func (j *judge) release(index index, drafts []draft, r int32) string {
 	op := &j.ops[r]
-	at, ok := index[op.Hold]
-	if !ok {
+	at := index.get(op.Hold) - 1
+	if at == -1 {
 		return fmt.Sprintf("release %d names the acquisition %d, which no acquire does", op.ID, op.Hold)
 	}
 	if at < 0 {
 		if op.Outcome == OK && !j.rules.LenientRelease {
 			j.contradict(fmt.Sprintf("release %d said yes, although acquire %d had been refused",
-				op.ID, j.ops[-1-at].ID), -1-at, r)
+				op.ID, j.ops[-2-at].ID), -2-at, r)
 		}
 		return ""
 	}
@@ -177,8 +179,12 @@ func (j *judge) release(index map[int]int32, drafts []draft, r int32) string {
 		d.yes = r
 		return ""
 	}
-	d.answers++
-	d.answerCalls = max(d.answerCalls, op.Call)
+	if h.optional {
+		if j.answered == nil {
+			j.answered = map[int32][]int32{}
+		}
+		j.answered[at] = append(j.answered[at], r)
+	}
 	if op.Return < d.answeredBy {
 		d.answeredBy, d.answered = op.Return, r
 	}
@@ -189,12 +195,13 @@ func (j *judge) release(index map[int]int32, drafts []draft, r int32) string {
 }
 
 // settle works out the interval in which a hold was freed.
-func (j *judge) settle(h *hold, d *draft) {
+func (j *judge) settle(at int32, d *draft) {
+	h := &j.holds[at]
 	switch {
 	case d.yes >= 0:
-		j.released(h, d)
+		j.released(at, d)
 	case h.optional:
-		j.lost(h, d)
+		j.lost(at, d)
 	default:
 		h.free, h.ended, h.freed, h.deadline = d.loose, d.looseBy, d.answeredBy, d.answered
 		if d.looseYes < h.free {
@@ -219,8 +226,8 @@ func (j *judge) settle(h *hold, d *draft) {
 //	acquire [1 ...  no answer
 //	release A  [2 3] no        either granted after 2 ...
 //	release B      [3 5] yes   ... or freed by 3
-func (j *judge) released(h *hold, d *draft) {
-	yes := &j.ops[d.yes]
+func (j *judge) released(at int32, d *draft) {
+	h, yes := &j.holds[at], &j.ops[d.yes]
 	h.free, h.ended, h.freed, h.deadline = yes.Call, d.yes, yes.Return, d.yes
 	if !h.optional {
 		if d.answeredBy < h.freed {
@@ -229,12 +236,9 @@ func (j *judge) released(h *hold, d *draft) {
 		return
 	}
 	h.optional, h.granted = false, yes.Return
-	if d.answers == 0 {
-		return
+	if answers := j.answered[at]; answers != nil {
+		h.ways = j.possible(answers, way{called: h.called, granted: yes.Return, free: yes.Call, freed: yes.Return})
 	}
-	h.ways = j.possible(d,
-		way{called: max(h.called, d.answerCalls), granted: yes.Return, free: yes.Call, freed: yes.Return},
-		way{called: h.called, granted: yes.Return, free: yes.Call, freed: min(yes.Return, d.answeredBy)})
 }
 
 // lost settles an acquire without an answer that nothing shows to have taken
@@ -248,34 +252,45 @@ func (j *judge) released(h *hold, d *draft) {
 //	acquire [1 ...  no answer, its request is still on the way
 //	release   [2 3] no
 //	                   4   the acquire takes effect
-func (j *judge) lost(h *hold, d *draft) {
+func (j *judge) lost(at int32, d *draft) {
+	h := &j.holds[at]
 	h.granted, h.freed = Infinity, Infinity
 	h.free, h.ended = d.loose, d.looseBy
-	if d.answers == 0 {
-		return
-	}
-	late := way{called: max(h.called, d.answerCalls), granted: Infinity, free: d.loose, freed: Infinity}
-	soon := way{called: h.called, granted: Infinity, free: min(d.loose, d.looseYes), freed: d.answeredBy}
-	h.called = late.called
-	if ways := j.possible(d, late, soon); len(ways) > 1 {
-		h.ways = ways
+	if answers := j.answered[at]; answers != nil {
+		ways := j.possible(answers, way{called: h.called, granted: Infinity, free: d.loose, freed: Infinity})
+		h.called = ways[0].called // it was granted after all of them, which is always possible
+		if len(ways) > 1 {
+			h.ways = ways
+		}
 	}
 }
 
-// possible completes the ways and drops those that contradict themselves. Two
-// ways are all there are for one answer. For more, which no client that stops
-// at the first answer asks for, these two are some of the ways.
-func (j *judge) possible(d *draft, ways ...way) []way {
-	j.manifold = j.manifold || d.answers > 1
-	kept := ways[:0]
-	for _, w := range ways {
+// possible are the ways in which an acquire without an answer can have gone,
+// given what releases of it were told. Those called by the time of its grant
+// can have come first, and the others found it gone, or freed it with a lenient
+// yes; it is enough to look at grants from each of these calls on. The way in
+// which all releases came first is the first of them.
+func (j *judge) possible(answers []int32, whole way) []way {
+	slices.SortFunc(answers, func(a, b int32) int { return cmp.Compare(j.ops[a].Call, j.ops[b].Call) })
+	var ways []way
+	for first := len(answers); first >= 0; first-- {
+		w := whole
+		if first > 0 {
+			w.called = max(w.called, j.ops[answers[first-1]].Call)
+		}
+		for _, a := range answers[first:] {
+			w.freed = min(w.freed, j.ops[a].Return)
+			if j.ops[a].Outcome == OK {
+				w.free = min(w.free, j.ops[a].Call)
+			}
+		}
 		w.free = max(w.free, w.called)
 		w.granted = min(w.granted, w.freed)
 		if w.free <= w.freed && w.called <= w.granted {
-			kept = append(kept, w)
+			ways = append(ways, w)
 		}
 	}
-	return kept
+	return ways
 }
 
 // contradict notes the first contradiction of an acquisition with itself.
@@ -283,4 +298,42 @@ func (j *judge) contradict(text string, ops ...int32) {
 	if j.found == nil {
 		j.found = &finding{ops: ops, text: text}
 	}
+}
+
+// index finds an acquisition: its hold's place plus 1, or the place of its
+// refused acquire as -1 minus it, or 0. Most callers number acquisitions without
+// large holes, and a table is then several times as fast as a map.
+type index struct {
+	table  []int32
+	first  int
+	sparse map[int]int32
+}
+
+func newIndex(ops []Op) index {
+	if len(ops) == 0 {
+		return index{sparse: map[int]int32{}}
+	}
+	first, last := ops[0].Hold, ops[0].Hold
+	for i := range ops {
+		first, last = min(first, ops[i].Hold), max(last, ops[i].Hold)
+	}
+	if span := uint64(last) - uint64(first); span <= 4*uint64(len(ops)) {
+		return index{table: make([]int32, span+1), first: first}
+	}
+	return index{sparse: make(map[int]int32, len(ops)/2)}
+}
+
+func (x *index) get(hold int) int32 {
+	if x.table != nil {
+		return x.table[hold-x.first]
+	}
+	return x.sparse[hold]
+}
+
+func (x *index) set(hold int, to int32) {
+	if x.table != nil {
+		x.table[hold-x.first] = to
+		return
+	}
+	x.sparse[hold] = to
 }

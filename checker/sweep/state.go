@@ -152,6 +152,9 @@ func (f *frontier) helps(s *state, class int32) bool {
 // demand replaces the ways so far by all those that end with what the event
 // demands.
 func (f *frontier) demand(e event) error {
+	if len(f.ways) == 1 && f.obvious(e) {
+		return nil
+	}
 	var out collection
 	for _, s := range f.ways {
 		if n := f.met(s, e); n != nil {
@@ -185,6 +188,27 @@ func (f *frontier) demand(e event) error {
 	}
 	f.ways = out.all
 	return nil
+}
+
+// obvious takes the step if there is one state and one step, as nearly always.
+func (f *frontier) obvious(e event) bool {
+	s := f.ways[0]
+	if n := f.met(s, e); n != nil {
+		f.ways[0] = n
+		return true
+	}
+	if e.kind != grants || f.j.holds[e.index].ways != nil || len(f.choices(s, e)) > 0 {
+		return false
+	}
+	f.steps++
+	n := f.grant(s, f.first[e.index])
+	if n == nil {
+		f.ways = nil
+		return true
+	}
+	n.early = without(n.early, e.index)
+	f.ways[0] = n
+	return true
 }
 
 // met returns the state after a demand that is met already, or nil.

@@ -172,9 +172,9 @@ type judge struct {
 	busy  []busy
 	// found is the first contradiction of an acquisition with itself.
 	found *finding
-	// manifold is set if an acquisition without an answer has more than one
-	// answered release: the search does not know all of its ways.
-	manifold bool
+	// answered lists the answered releases of acquires without an answer, other
+	// than the one that surely freed the hold.
+	answered map[int32][]int32
 	// owners numbers the owners of a re-entrant lock.
 	owners map[int]int32
 	blocks []block
