@@ -174,7 +174,9 @@ func (j *judge) fences() ([]int32, *finding) {
 			if h.granted < least {
 				first, least = g, h.granted
 			}
-			h.granted = min(h.granted, deadline)
+			if h.granted > deadline {
+				h.granted, h.pulled = deadline, by+1
+			}
 		}
 		by, deadline = first, least
 		end = start
@@ -198,8 +200,10 @@ func (j *judge) repeated(group []int32) *finding {
 			return j.twice(one, h)
 		}
 		// Each is granted while an earlier one surely holds, or else whether it
-		// can have been depends on what the calls around them leave room for.
-		if h.granted > reach || !h.solid() || !one.solid() {
+		// can have been depends on what the calls around them leave room for. If
+		// it was granted at the very end of the one before, somebody else who
+		// must have held at that instant breaks the nest.
+		if h.granted >= reach || !h.solid() || !one.solid() {
 			j.contested = true
 		}
 		reach = max(reach, h.free)
@@ -218,14 +222,19 @@ func (j *judge) placeFenced(chain []int32) *finding {
 	}
 	last, reach := -Infinity, -Infinity // the last grant, the end of the last class's cores
 	class := int32(-1)
-	for _, c := range chain {
+	run := 0 // since when each was pushed by the one before
+	for i, c := range chain {
 		h := &j.holds[c]
 		if h.solid() {
 			if h.class != class {
 				class, reach = h.class, -Infinity
 			}
 			last, reach = h.granted, max(reach, h.free)
+			run = i
 			continue
+		}
+		if last <= h.free && reach <= h.free {
+			run = i
 		}
 		at := max(h.free, last)
 		if h.class != class {
@@ -233,7 +242,7 @@ func (j *judge) placeFenced(chain []int32) *finding {
 		}
 		at = j.room(at, h.class)
 		if at > h.granted {
-			return j.noPlace(h)
+			return j.noPlace(h, chain[run:i])
 		}
 		last = max(last, at)
 	}

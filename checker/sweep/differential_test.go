@@ -146,3 +146,42 @@ func seedBase() uint64 {
 	n, _ := strconv.ParseUint(os.Getenv("SWEEP_SEED"), 10, 64)
 	return n
 }
+
+// TestContradictionsAreMinimal: the calls that a violation without refusals
+// names contradict each other, for the reference too, and without any one of
+// the acquisitions they do not.
+func TestContradictionsAreMinimal(t *testing.T) {
+	for _, m := range models {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			judged := 0
+			for seed := range uint64(rounds(t)) / 4 {
+				r := rand.New(rand.NewPCG(seed, 77+uint64(m.model)))
+				rules := randomRules(r, m.model)
+				rules.StrictBusy = false
+				ops, _ := draw(r, rules)
+				got := Check(rules, ops)
+				if got.Verdict != Illegal || got.Searched {
+					continue
+				}
+				judged++
+				part := pick(ops, func(o Op) bool { return slices.Contains(got.Ops, o.ID) })
+				model, history := referenceFor(rules, part)
+				if porcupine.CheckOperationsTimeout(model, history, patience) == porcupine.Ok {
+					t.Fatalf("seed %d: %v do not contradict each other: %s\n%s", seed, got.Ops, got.Text, timeline(rules, ops))
+				}
+				for _, leave := range part {
+					less := pick(part, func(o Op) bool { return o.Hold != leave.Hold })
+					if Check(rules, less).Verdict == Illegal {
+						t.Fatalf("seed %d: of %v, acquisition %d is not needed: %s\n%s", seed, got.Ops, leave.Hold, got.Text, timeline(rules, ops))
+					}
+				}
+			}
+			t.Log(judged)
+		})
+	}
+}
+
+func pick(ops []Op, want func(Op) bool) []Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool { return !want(o) })
+}

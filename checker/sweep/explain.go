@@ -18,28 +18,82 @@ func (j *judge) ids(ops []int32) []int {
 	return out
 }
 
-// holdOps are the calls that say when a hold began and ended.
-func holdOps(holds ...*hold) []int32 {
+// holdOps are the calls that say when a hold began and ended at the latest and
+// at the earliest.
+func (j *judge) holdOps(holds ...*hold) []int32 {
 	var ops []int32
 	for _, h := range holds {
 		ops = append(ops, h.acquire)
-		for _, r := range []int32{h.ended, h.deadline} {
-			if r >= 0 && !slices.Contains(ops, r) {
-				ops = append(ops, r)
-			}
+		if h.pulled > 0 {
+			ops = append(ops, j.proof(&j.holds[h.pulled-1])...)
+		}
+		if h.ended >= 0 {
+			ops = append(ops, h.ended)
+		}
+		if h.deadline >= 0 && h.deadline != h.ended {
+			ops = append(ops, h.deadline)
 		}
 	}
 	return ops
 }
 
+// proof are the calls that show that the hold was granted, and for a moment at
+// which its caller had heard of it.
+func (j *judge) proof(h *hold) []int32 {
+	a := &j.ops[h.acquire]
+	if a.Outcome == OK && h.pulled == 0 && (a.LeaseEnd == 0 || a.LeaseEnd > a.Return) {
+		return []int32{h.acquire}
+	}
+	return j.holdOps(h)
+}
+
+// reduce drops acquisitions from a contradiction that does not need them. A set
+// that does not contradict itself, for lack of a call, is left as it is.
+func (j *judge) reduce(f *finding) {
+	const most = 48 // acquisitions: reducing takes one small check for each
+	rules := j.rules
+	rules.StrictBusy = false
+	illegal := func(ops []int32) bool {
+		part := make([]Op, len(ops))
+		for i, o := range ops {
+			part[i] = j.ops[o]
+		}
+		sub := &judge{rules: rules, ops: part}
+		return sub.read() == "" && (sub.found != nil || sub.exclusion() != nil)
+	}
+	slices.Sort(f.ops)
+	f.ops = slices.Compact(f.ops)
+	holds := map[int]bool{}
+	for _, o := range f.ops {
+		holds[j.ops[o].Hold] = true
+	}
+	if len(holds) <= 2 || len(holds) > most || !illegal(f.ops) {
+		return
+	}
+	for h := range holds {
+		less := slices.DeleteFunc(slices.Clone(f.ops), func(o int32) bool { return j.ops[o].Hold == h })
+		if illegal(less) {
+			f.ops = less
+		}
+	}
+}
+
 func (j *judge) id(op int32) int { return j.ops[op].ID }
 
-// since says when a hold was granted, in words.
-func (j *judge) since(h *hold) string {
-	if a := &j.ops[h.acquire]; a.Outcome == OK {
-		return fmt.Sprintf("acquire %d, granted by %d", a.ID, a.Return)
+// by is the moment by which a hold was granted, and how that is known.
+func (j *judge) by(h *hold) string {
+	switch {
+	case h.pulled > 0:
+		o := &j.holds[h.pulled-1]
+		return fmt.Sprintf("%d (before acquire %d, which got the higher fence %d)", h.granted, j.id(o.acquire), o.fence)
+	case j.ops[h.acquire].Outcome == Unknown:
+		return fmt.Sprintf("%d (as its release shows)", h.granted)
 	}
-	return fmt.Sprintf("acquire %d, granted by %d as its release shows", j.id(h.acquire), h.granted)
+	return fmt.Sprint(h.granted)
+}
+
+func (j *judge) since(h *hold) string {
+	return fmt.Sprintf("acquire %d, granted by %s", j.id(h.acquire), j.by(h))
 }
 
 // until says why a hold cannot have ended before it was free to.
@@ -57,19 +111,27 @@ func (j *judge) until(h *hold) string {
 }
 
 func (j *judge) collision(one, two *hold) *finding {
-	return &finding{ops: append(holdOps(one), two.acquire),
-		text: fmt.Sprintf("acquire %d was granted by %d although %s, %s",
-			j.id(two.acquire), two.granted, j.since(one), j.until(one))}
+	return &finding{ops: append(append(j.proof(one), j.ending(one)...), j.proof(two)...),
+		text: fmt.Sprintf("acquire %d was granted by %s although %s, %s",
+			j.id(two.acquire), j.by(two), j.since(one), j.until(one))}
+}
+
+// ending is the call before which the hold cannot have ended.
+func (j *judge) ending(h *hold) []int32 {
+	if h.ended < 0 {
+		return nil
+	}
+	return []int32{h.ended}
 }
 
 // crowd names the holds that take all permits of a semaphore.
 func (j *judge) crowd(h *hold) *finding {
-	f := &finding{ops: []int32{h.acquire}}
+	f := &finding{ops: j.proof(h)}
 	var names []string
 	for _, s := range j.solids {
 		o := &j.holds[s]
 		if o != h && o.granted <= h.granted && o.free > h.granted && len(names) < j.permits() {
-			f.ops = append(f.ops, holdOps(o)...)
+			f.ops = append(f.ops, j.holdOps(o)...)
 			names = append(names, fmt.Sprintf("%s, %s", j.since(o), j.until(o)))
 		}
 	}
@@ -81,10 +143,10 @@ func (j *judge) crowd(h *hold) *finding {
 // noRoom names a hold that can only have held for moments at which others
 // surely held, and as few of those as fill its time.
 func (j *judge) noRoom(h *hold) *finding {
-	f := &finding{ops: holdOps(h)}
+	f := &finding{ops: j.holdOps(h)}
 	var names []string
 	for _, o := range j.filling(h) {
-		f.ops = append(f.ops, holdOps(o)...)
+		f.ops = append(f.ops, j.holdOps(o)...)
 		names = append(names, fmt.Sprintf("%s, %s", j.since(o), j.until(o)))
 	}
 	f.text = fmt.Sprintf("acquire %d held the lock at some moment between %d and %d, but others held it all that time: %s",
@@ -124,41 +186,41 @@ func (j *judge) filling(h *hold) []*hold {
 	return out
 }
 
-// noPlace names a hold that finds no moment in the order of fences.
-func (j *judge) noPlace(h *hold) *finding {
-	f := &finding{ops: holdOps(h)}
-	below, above := -1, -1
+// noPlace names a hold that finds no moment in the order of fences, and those
+// that push it: the ones before it in the order, up to where none was pushed,
+// and whoever surely held meanwhile.
+func (j *judge) noPlace(h *hold, pushers []int32) *finding {
+	f := &finding{ops: j.holdOps(h)}
+	from := h.called
+	for _, p := range pushers {
+		f.ops = append(f.ops, j.holdOps(&j.holds[p])...)
+		from = min(from, j.holds[p].called)
+	}
+	for _, s := range j.solids {
+		if o := &j.holds[s]; o.granted <= h.granted && o.free >= from {
+			f.ops = append(f.ops, j.holdOps(o)...)
+		}
+	}
 	for i := range j.holds {
-		o := &j.holds[i]
-		switch {
-		case o.optional || o.fence == 0 || o.fence == h.fence:
-		case o.fence < h.fence && (below < 0 || o.fence > j.holds[below].fence):
-			below = i
-		case o.fence > h.fence && (above < 0 || o.fence < j.holds[above].fence):
-			above = i
+		// The return that pulled its deadline forward.
+		if o := &j.holds[i]; !o.optional && o.fence > h.fence && o.granted == h.granted {
+			f.ops = append(f.ops, j.holdOps(o)...)
+			break
 		}
 	}
-	var around []string
-	for _, i := range []int{below, above} {
-		if i >= 0 {
-			o := &j.holds[i]
-			f.ops = append(f.ops, holdOps(o)...)
-			around = append(around, fmt.Sprintf("fence %d (%s)", o.fence, j.since(o)))
-		}
-	}
-	f.text = fmt.Sprintf("acquire %d got fence %d, and the lock was never free for it in the order of fences, between %s",
-		j.id(h.acquire), h.fence, strings.Join(around, " and "))
+	f.text = fmt.Sprintf("acquire %d got fence %d, and the lock was free for it at no moment between %d and %d that is after the grants of all lower fences",
+		j.id(h.acquire), h.fence, h.free, h.granted)
 	return f
 }
 
 func (j *judge) backwards(lower, higher *hold) *finding {
-	return &finding{ops: []int32{higher.acquire, lower.acquire},
+	return &finding{ops: append(j.proof(higher), j.proof(lower)...),
 		text: fmt.Sprintf("acquire %d got fence %d but was not called before %d, when acquire %d had been granted, by %d, with the higher fence %d",
 			j.id(lower.acquire), lower.fence, lower.called, j.id(higher.acquire), j.ops[higher.acquire].Return, higher.fence)}
 }
 
 func (j *judge) twice(one, two *hold) *finding {
-	return &finding{ops: []int32{one.acquire, two.acquire},
+	return &finding{ops: append(j.proof(one), j.proof(two)...),
 		text: fmt.Sprintf("acquires %d and %d both got fence %d", j.id(one.acquire), j.id(two.acquire), one.fence)}
 }
 
@@ -170,7 +232,7 @@ func (j *judge) selfContradiction(h *hold) {
 		why = "was told that it held nothing, by"
 	}
 	j.contradict(fmt.Sprintf("release %d %s %d, but acquire %d %s",
-		gone.ID, why, gone.Return, j.id(h.acquire), j.until(h)), holdOps(h)...)
+		gone.ID, why, gone.Return, j.id(h.acquire), j.until(h)), j.holdOps(h)...)
 }
 
 // unexplained names a refusal that nobody can have been in the way of.
@@ -180,7 +242,7 @@ func (j *judge) unexplained(b *busy, g gap, used int) *finding {
 		j.id(b.op), b.call, b.ret)
 	if g.before >= 0 {
 		h := &j.holds[g.before]
-		f.ops = append(f.ops, holdOps(h)...)
+		f.ops = append(f.ops, j.holdOps(h)...)
 		text += fmt.Sprintf("; acquire %d was freed by %d", j.id(h.acquire), h.freed)
 	}
 	if g.after >= 0 {
@@ -207,12 +269,12 @@ func (j *judge) stuck(f *frontier, e event) *finding {
 			j.id(b.op), b.call, b.ret)
 	case grants:
 		h := &j.holds[e.index]
-		found.ops = holdOps(h)
+		found.ops = j.holdOps(h)
 		found.text = fmt.Sprintf("acquire %d was granted by %d, which no order of the calls allows that explains the refusals and fences before it",
 			j.id(h.acquire), h.granted)
 	case frees:
 		h := &j.holds[f.cands[e.index].hold]
-		found.ops = holdOps(h)
+		found.ops = j.holdOps(h)
 		found.text = fmt.Sprintf("acquire %d was freed by %d, which no order of the calls allows that explains the refusals and fences before it",
 			j.id(h.acquire), f.cands[e.index].freed)
 	}
@@ -222,7 +284,7 @@ func (j *judge) stuck(f *frontier, e event) *finding {
 	for i := range j.holds {
 		h := &j.holds[i]
 		if !h.optional && h.called <= f.now && h.free >= f.now && len(found.ops) < 64 {
-			found.ops = append(found.ops, holdOps(h)...)
+			found.ops = append(found.ops, j.holdOps(h)...)
 		}
 	}
 	return &found

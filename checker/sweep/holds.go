@@ -26,6 +26,9 @@ type hold struct {
 	// acquire is an index into the ops, and so are ended, the call that set
 	// free (or -1 for the lease), and deadline, the one that set freed (or -1).
 	acquire, ended, deadline int32
+	// pulled is the place, plus 1, of the hold with a higher fence that it must
+	// have come before, if that says more about granted than its own calls.
+	pulled int32
 	// optional: the acquire has no answer and nothing shows that it took effect.
 	optional bool
 	// ways are given if the hold cannot use all of its two intervals at once.
@@ -245,9 +248,8 @@ func (j *judge) released(at int32, d *draft) {
 // effect. It can be left out of any explanation of the other holds, since the
 // lock is only free more often without it; it matters to a refused acquire.
 //
-// A release of it that was answered, by a no or a lenient yes, found nothing,
-// because it came first, or else it found the hold gone or freed it. The hold
-// may then be granted after the release, and stay:
+// A release of it that was answered, by a no or a lenient yes, may have come
+// first. The hold may then be granted after the release, and stay:
 //
 //	acquire [1 ...  no answer, its request is still on the way
 //	release   [2 3] no
@@ -266,31 +268,53 @@ func (j *judge) lost(at int32, d *draft) {
 }
 
 // possible are the ways in which an acquire without an answer can have gone,
-// given what releases of it were told. Those called by the time of its grant
-// can have come first, and the others found it gone, or freed it with a lenient
-// yes; it is enough to look at grants from each of these calls on. The way in
-// which all releases came first is the first of them.
+// given what releases of it were told. Of the moments from which it may have
+// been granted, it is enough to look at the calls of these releases. Those
+// called by then may have come first and found nothing, and those called later
+// found it gone, or freed it with a lenient yes. One called by then may have
+// freed it, too:
+//
+//	acquire [1 ...         no answer
+//	release A  [2     6]   yes    freed it, when it had been granted after 4
+//	release B     [3 4]    yes    came before it was granted
+//
+// The way in which all releases came first is the first of them.
 func (j *judge) possible(answers []int32, whole way) []way {
 	slices.SortFunc(answers, func(a, b int32) int { return cmp.Compare(j.ops[a].Call, j.ops[b].Call) })
 	var ways []way
-	for first := len(answers); first >= 0; first-- {
-		w := whole
-		if first > 0 {
-			w.called = max(w.called, j.ops[answers[first-1]].Call)
-		}
-		for _, a := range answers[first:] {
-			w.freed = min(w.freed, j.ops[a].Return)
-			if j.ops[a].Outcome == OK {
-				w.free = min(w.free, j.ops[a].Call)
-			}
-		}
+	add := func(w way) {
 		w.free = max(w.free, w.called)
 		w.granted = min(w.granted, w.freed)
 		if w.free <= w.freed && w.called <= w.granted {
 			ways = append(ways, w)
 		}
 	}
+	for first := len(answers); first >= 0; first-- {
+		w := whole
+		if first > 0 {
+			w.called = max(w.called, j.ops[answers[first-1]].Call)
+		}
+		for _, a := range answers[first:] {
+			w.endBy(&j.ops[a])
+		}
+		add(w)
+		for _, a := range answers[:first] {
+			if op := &j.ops[a]; op.Outcome == OK {
+				freed := w
+				freed.endBy(op)
+				add(freed)
+			}
+		}
+	}
 	return ways
+}
+
+// endBy takes a release that found the hold gone, or freed it.
+func (w *way) endBy(op *Op) {
+	w.freed = min(w.freed, op.Return)
+	if op.Outcome == OK {
+		w.free = min(w.free, op.Call)
+	}
 }
 
 // contradict notes the first contradiction of an acquisition with itself.

@@ -152,14 +152,17 @@ func Check(rules Rules, ops []Op) Report {
 	if found == nil {
 		found = j.exclusion()
 	}
-	if found == nil && rules.StrictBusy {
-		found = j.answers()
-	}
-	if found == nil && j.contested {
-		return j.search()
-	}
 	if found != nil {
+		j.reduce(found)
 		return j.illegal(found)
+	}
+	if rules.StrictBusy {
+		if found = j.answers(); found != nil {
+			return j.illegal(found)
+		}
+	}
+	if j.contested {
+		return j.search()
 	}
 	return Report{Verdict: Linearizable}
 }
