@@ -165,7 +165,13 @@ func TestContradictionsAreMinimal(t *testing.T) {
 					continue
 				}
 				judged++
-				part := pick(ops, func(o Op) bool { return slices.Contains(got.Ops, o.ID) })
+				blamed := map[int]bool{}
+				for _, o := range ops {
+					if slices.Contains(got.Ops, o.ID) {
+						blamed[o.Hold] = true
+					}
+				}
+				part := pick(ops, func(o Op) bool { return blamed[o.Hold] })
 				model, history := referenceFor(rules, part)
 				if porcupine.CheckOperationsTimeout(model, history, patience) == porcupine.Ok {
 					t.Fatalf("seed %d: %v do not contradict each other: %s\n%s", seed, got.Ops, got.Text, timeline(rules, ops))

@@ -3,6 +3,7 @@ package sweep
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -47,35 +48,42 @@ func (j *judge) proof(h *hold) []int32 {
 	return j.holdOps(h)
 }
 
-// reduce drops acquisitions from a contradiction that does not need them. A set
-// that does not contradict itself, for lack of a call, is left as it is.
+// reduce drops acquisitions from a contradiction that does not need them.
 func (j *judge) reduce(f *finding) {
 	const most = 48 // acquisitions: reducing takes one small check for each
-	rules := j.rules
-	rules.StrictBusy = false
-	illegal := func(ops []int32) bool {
-		part := make([]Op, len(ops))
-		for i, o := range ops {
-			part[i] = j.ops[o]
-		}
-		sub := &judge{rules: rules, ops: part}
-		return sub.read() == "" && (sub.found != nil || sub.exclusion() != nil)
-	}
-	slices.Sort(f.ops)
-	f.ops = slices.Compact(f.ops)
-	holds := map[int]bool{}
+	of := map[int][]Op{}
 	for _, o := range f.ops {
-		holds[j.ops[o].Hold] = true
+		of[j.ops[o].Hold] = nil
 	}
-	if len(holds) <= 2 || len(holds) > most || !illegal(f.ops) {
+	if len(of) <= 2 || len(of) > most {
 		return
 	}
-	for h := range holds {
-		less := slices.DeleteFunc(slices.Clone(f.ops), func(o int32) bool { return j.ops[o].Hold == h })
-		if illegal(less) {
-			f.ops = less
+	// With all their calls, since without its releases a hold would never end.
+	for i := range j.ops {
+		if calls, ok := of[j.ops[i].Hold]; ok {
+			of[j.ops[i].Hold] = append(calls, j.ops[i])
 		}
 	}
+	for _, hold := range slices.Sorted(maps.Keys(of)) {
+		calls := of[hold]
+		delete(of, hold)
+		if !j.illegalAlone(of) {
+			of[hold] = calls
+		}
+	}
+	f.ops = slices.DeleteFunc(f.ops, func(o int32) bool { return of[j.ops[o].Hold] == nil })
+}
+
+// illegalAlone says whether acquisitions contradict each other.
+func (j *judge) illegalAlone(acquisitions map[int][]Op) bool {
+	rules := j.rules
+	rules.StrictBusy = false
+	var part []Op
+	for _, calls := range acquisitions {
+		part = append(part, calls...)
+	}
+	sub := &judge{rules: rules, ops: part}
+	return sub.read() == "" && (sub.found != nil || sub.exclusion() != nil)
 }
 
 func (j *judge) id(op int32) int { return j.ops[op].ID }
