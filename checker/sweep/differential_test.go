@@ -191,3 +191,39 @@ func TestContradictionsAreMinimal(t *testing.T) {
 func pick(ops []Op, want func(Op) bool) []Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool { return !want(o) })
 }
+
+// TestWindowsAreEnough: the search in windows agrees with the search through
+// all time, on histories that are too long for the reference.
+func TestWindowsAreEnough(t *testing.T) {
+	for _, m := range models {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			count := map[string]int{}
+			for seed := range uint64(rounds(t)) / 8 {
+				r := rand.New(rand.NewPCG(seed, 99+uint64(m.model)))
+				rules := randomRules(r, m.model)
+				rules.StrictBusy = true
+				ops := simulate(r, rules, 30+r.IntN(100), 1000, true)
+				if r.IntN(2) == 0 {
+					mutate(r, ops)
+				}
+				one := (&judge{rules: rules, ops: ops}).check()
+				two := (&judge{rules: rules, ops: ops, whole: true}).check()
+				if one.Verdict != two.Verdict && one.Verdict != Undecided && two.Verdict != Undecided {
+					t.Fatalf("seed %d: %v in windows, %v in all\n%s", seed, one.Verdict, two.Verdict, timeline(rules, ops))
+				}
+				count[one.Verdict.String()]++
+				if one.Searched {
+					count["searched"]++
+				}
+				if one.Steps < two.Steps {
+					count["fewer steps"]++
+				}
+				if one.Searched && one.Verdict == Undecided {
+					count["gave up"]++
+				}
+			}
+			t.Log(count)
+		})
+	}
+}

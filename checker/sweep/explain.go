@@ -270,6 +270,8 @@ func (j *judge) unexplained(b *busy, g gap, used int) *finding {
 func (j *judge) stuck(f *frontier, e event) *finding {
 	var found finding
 	switch e.kind {
+	case leaves:
+		found.text = "the refusals up to then need an acquire without an answer that would still hold when somebody else surely does"
 	case refused:
 		b := j.open[e.index]
 		found.ops = []int32{b.op}

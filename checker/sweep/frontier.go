@@ -56,13 +56,15 @@ func excludes(a, b int32) bool { return a != b || a == lone }
 // What may happen at an instant, in the order in which it is looked at. Calls
 // come first, since a call and a return at one instant are concurrent.
 const (
-	opens   uint8 = iota // a candidate can be granted
+	enters  uint8 = iota // a window starts
+	opens                // a candidate can be granted
 	asks                 // a refused acquire is called
 	ripens               // an acquire without an answer may end
 	lasts                // a candidate of two can be granted for the last time
 	refused              // a refused acquire returns
 	grants               // an acquire returns
 	frees                // a hold must end
+	leaves               // a window ends
 )
 
 type event struct {
@@ -176,29 +178,54 @@ func (f *frontier) pool(numbers map[int32]int32, h *hold) int32 {
 	return p
 }
 
-func (f *frontier) events() []event {
+// events lists what happens in the windows, and everything about acquires
+// without an answer, since these serve one window or another.
+func (f *frontier) events(windows []window) []event {
 	var events []event
 	add := func(at int64, kind uint8, index int32) {
 		if at != Infinity {
 			events = append(events, event{at: at, kind: kind, index: index})
 		}
 	}
+	for i, w := range windows {
+		if w.from != -Infinity {
+			add(w.from, enters, int32(i))
+		}
+		add(w.to, leaves, int32(i))
+	}
+	// in finds the first window that ends at t or later, and whether t is in it.
+	in := func(t int64) (window, bool) {
+		i := sort.Search(len(windows), func(i int) bool { return windows[i].to >= t })
+		if i == len(windows) {
+			return window{from: Infinity}, false
+		}
+		return windows[i], windows[i].from <= t
+	}
 	for i := range f.cands {
 		c := &f.cands[i]
-		if c.hold < 0 {
-			continue
-		}
-		add(c.called, opens, int32(i))
-		add(c.freed, frees, int32(i))
-		if f.j.holds[c.hold].ways != nil && (c.optional || c.granted < f.j.holds[c.hold].granted) {
-			add(c.granted, lasts, int32(i))
-		}
-		if c.pool >= 0 {
+		switch {
+		case c.hold < 0:
+		case c.pool >= 0:
+			add(c.called, opens, int32(i))
 			add(c.free, ripens, int32(i))
+		default:
+			if w, _ := in(c.called); c.optional {
+				add(c.called, opens, int32(i))
+			} else if f.j.holds[c.hold].granted >= w.from {
+				add(max(c.called, w.from), opens, int32(i))
+			}
+			if _, ok := in(c.freed); ok || c.optional {
+				add(c.freed, frees, int32(i))
+			}
+			_, ok := in(c.granted)
+			if c.optional || ok && f.j.holds[c.hold].ways != nil && c.granted < f.j.holds[c.hold].granted {
+				add(c.granted, lasts, int32(i))
+			}
 		}
 	}
 	for i := range f.j.holds {
-		if h := &f.j.holds[i]; !h.optional {
+		h := &f.j.holds[i]
+		if _, ok := in(h.granted); ok && !h.optional {
 			events = append(events, event{at: h.granted, kind: grants, index: int32(i), fence: h.fence})
 		}
 	}
@@ -213,9 +240,17 @@ func (f *frontier) events() []event {
 }
 
 func (f *frontier) walk() (*finding, error) {
-	for _, e := range f.events() {
+	windows := f.windows()
+	for _, e := range f.events(windows) {
 		f.now = e.at
 		switch e.kind {
+		case enters:
+			f.enter(&windows[e.index])
+		case leaves:
+			f.leave(&windows[e.index])
+			if len(f.ways) == 0 {
+				return f.j.stuck(f, e), nil
+			}
 		case opens:
 			f.open(e.index)
 		case asks:

@@ -28,7 +28,11 @@ type simClient struct {
 
 // simulated is a history that is linearizable by construction.
 func simulated(r *rand.Rand, rules Rules) []Op {
-	s := &simulation{r: r, rules: rules, maxOps: 3 + r.IntN(8), leases: r.IntN(3) > 0}
+	return simulate(r, rules, 3+r.IntN(8), 20+r.IntN(60), r.IntN(3) > 0)
+}
+
+func simulate(r *rand.Rand, rules Rules, most, steps int, leases bool) []Op {
+	s := &simulation{r: r, rules: rules, maxOps: most, leases: leases}
 	for c := range 2 + r.IntN(3) {
 		owner := c
 		if r.IntN(4) == 0 {
@@ -36,7 +40,7 @@ func simulated(r *rand.Rand, rules Rules) []Op {
 		}
 		s.clients = append(s.clients, simClient{owner: owner})
 	}
-	for range 20 + r.IntN(60) {
+	for range steps {
 		s.now += r.Int64N(1 + int64(r.IntN(3)))
 		s.expire()
 		if len(s.late) > 0 && r.IntN(6) == 0 {

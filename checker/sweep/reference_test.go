@@ -18,7 +18,6 @@ type refInput struct {
 	op     Op
 	expiry bool
 	at     int // the acquisition's place in the state, -1 for a refused acquire
-	sure   bool
 }
 
 // refState says for each acquisition whether it is yet to be granted ('.'),

@@ -144,7 +144,10 @@ type Report struct {
 // Check judges all calls on one lock, in any order. It needs O(n log n) time,
 // plus the exact search where the rules leave a choice.
 func Check(rules Rules, ops []Op) Report {
-	j := &judge{rules: rules, ops: ops}
+	return (&judge{rules: rules, ops: ops}).check()
+}
+
+func (j *judge) check() Report {
 	if reason := j.read(); reason != "" {
 		return Report{Verdict: Undecided, Reason: reason}
 	}
@@ -156,7 +159,7 @@ func Check(rules Rules, ops []Op) Report {
 		j.reduce(found)
 		return j.illegal(found)
 	}
-	if rules.StrictBusy {
+	if j.rules.StrictBusy {
 		if found = j.answers(); found != nil {
 			return j.illegal(found)
 		}
@@ -183,6 +186,8 @@ type judge struct {
 	blocks []block
 	// solids are the solid holds in order of their grants.
 	solids []int32
+	// whole makes the search walk through all time, to test that it need not.
+	whole bool
 	// contested is set if the rules leave a choice.
 	contested bool
 	// open are the refused acquires that nobody was surely in the way of.
