@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +51,16 @@ func (w workload) history() []Op {
 	return ops
 }
 
+// cpu is the time that this process has had. Unlike the time on the wall, it
+// says little about what else the machine is doing.
+func cpu() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
 // BenchmarkSweep is to judge 1,000,000 calls in a second, and ten times the
 // calls in at most twelve times the time.
 func BenchmarkSweep(b *testing.B) {
@@ -71,11 +82,13 @@ func BenchmarkSweep(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				var got Report
+				before := cpu()
 				for b.Loop() {
 					if got = Check(c.rules, ops); got.Verdict != Linearizable {
 						b.Fatal(got)
 					}
 				}
+				b.ReportMetric(float64((cpu()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 				b.ReportMetric(float64(got.Steps), "steps")
 			})
 		}
@@ -113,11 +126,13 @@ func BenchmarkPorcupine(b *testing.B) {
 			ops := workload{rules: Rules{}, ops: n}.history()
 			b.ReportAllocs()
 			b.ResetTimer()
+			before := cpu()
 			for b.Loop() {
 				if !porcupine.CheckOperations(porcupineMutex(ops)) {
 					b.Fatal("illegal")
 				}
 			}
+			b.ReportMetric(float64((cpu()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 		})
 	}
 }
@@ -133,14 +148,15 @@ func TestRefutesAmongUnknowns(t *testing.T) {
 	wrong.ID, wrong.Hold, wrong.Fence = len(ops), 5000, 0
 	ops = append(ops, wrong)
 	for _, strict := range []bool{false, true} {
-		began := time.Now()
+		began := cpu()
 		got := Check(Rules{StrictBusy: strict}, ops)
-		if took := time.Since(began); took > 10*time.Millisecond {
+		if took := cpu() - began; took > 10*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
 		if got.Verdict != Illegal || len(ops) < 301 {
 			t.Errorf("%d calls: %+v", len(ops), got)
 		}
+		t.Log(got.Text)
 	}
 }
 
@@ -153,16 +169,16 @@ func TestMillionCalls(t *testing.T) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	began := time.Now()
+	began := cpu()
 	got := Check(Rules{StrictBusy: true}, ops)
-	took := time.Since(began)
+	took := cpu() - began
 	runtime.ReadMemStats(&after)
 	if got.Verdict != Linearizable {
 		t.Fatal(got)
 	}
 	t.Logf("%d calls in %v, %d MB allocated", len(ops), took, (after.TotalAlloc-before.TotalAlloc)>>20)
-	// Five times the promise, for machines that do other things as well.
-	if took > 5*time.Second || after.TotalAlloc-before.TotalAlloc > 400<<20 {
+	// Twice the promised second, for slower machines.
+	if took > 2*time.Second || after.TotalAlloc-before.TotalAlloc > 400<<20 {
 		t.Errorf("%v and %d bytes", took, after.TotalAlloc-before.TotalAlloc)
 	}
 }

@@ -78,6 +78,7 @@ func (j *judge) overlap() *finding {
 	}
 	slices.Sort(ends)
 	j.solids = starts
+	j.blocks = make([]block, 0, len(starts))
 
 	full := 1
 	semaphore := j.rules.Model == Semaphore

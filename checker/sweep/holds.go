@@ -26,6 +26,8 @@ type hold struct {
 	// acquire is an index into the ops, and so are ended, the call that set
 	// free (or -1 for the lease), and deadline, the one that set freed (or -1).
 	acquire, ended, deadline int32
+	// yes is the release that surely freed it, or -1.
+	yes int32
 	// pulled is the place, plus 1, of the hold with a higher fence that it must
 	// have come before, if that says more about granted than its own calls.
 	pulled int32
@@ -54,24 +56,12 @@ type busy struct {
 	op        int32
 }
 
-// draft collects the releases of an acquisition.
-type draft struct {
-	loose      int64 // from then on it may end by itself or by a lost release
-	looseBy    int32
-	yes        int32 // the release that surely freed it, or -1
-	answered   int32 // of the others with an answer the first to return, or -1
-	answeredBy int64
-	looseYes   int64 // the first call of a lenient yes
-	looseYesOp int32
-}
-
 // read turns calls into holds. It returns why the calls are no history.
 func (j *judge) read() string {
 	if reason := j.rules.validate(); reason != "" {
 		return reason
 	}
 	index := newIndex(j.ops)
-	drafts := make([]draft, 0, len(j.ops)/2+1)
 	j.holds = make([]hold, 0, len(j.ops)/2+1)
 	for i := range j.ops {
 		op := &j.ops[i]
@@ -90,34 +80,28 @@ func (j *judge) read() string {
 			continue
 		}
 		index.set(op.Hold, int32(len(j.holds))+1)
-		h := hold{called: op.Call, granted: op.Return, fence: op.Fence, class: j.class(int32(i)),
-			acquire: int32(i), ended: -1, deadline: -1, optional: op.Outcome == Unknown}
+		h := hold{called: op.Call, granted: op.Return, free: op.LeaseEnd, freed: Infinity,
+			fence: op.Fence, class: j.class(int32(i)),
+			acquire: int32(i), ended: -1, deadline: -1, yes: -1, optional: op.Outcome == Unknown}
+		if h.free == 0 {
+			h.free = Infinity
+		}
 		if !j.fenced() || op.Outcome != OK {
 			h.fence = 0
 		}
 		j.holds = append(j.holds, h)
-		drafts = append(drafts, newDraft(op))
 	}
 	for i := range j.ops {
 		if op := &j.ops[i]; op.Kind == Release || op.Kind == RRelease {
-			if reason := j.release(index, drafts, int32(i)); reason != "" {
+			if reason := j.release(&index, int32(i)); reason != "" {
 				return reason
 			}
 		}
 	}
 	for i := range j.holds {
-		j.settle(int32(i), &drafts[i])
+		j.settle(int32(i))
 	}
 	return ""
-}
-
-func newDraft(op *Op) draft {
-	d := draft{loose: op.LeaseEnd, looseBy: -1, yes: -1, answered: -1, looseYesOp: -1,
-		answeredBy: Infinity, looseYes: Infinity}
-	if op.LeaseEnd == 0 {
-		d.loose = Infinity
-	}
-	return d
 }
 
 // class numbers holds so that two exclude each other exactly if their classes
@@ -150,8 +134,10 @@ func (j *judge) class(op int32) int32 {
 // readers is the class of every reader.
 const readers = 0
 
-// release adds a release to the draft of its acquisition.
-func (j *judge) release(index index, drafts []draft, r int32) string {
+// release adds a release to its acquisition. Until all of them are known, free
+// is when the hold may end by itself, by a lost release or, if its acquire had
+// an answer, by a lenient yes, and freed when an answer shows it gone.
+func (j *judge) release(index *index, r int32) string {
 	op := &j.ops[r]
 	at := index.get(op.Hold) - 1
 	if at == -1 {
@@ -164,52 +150,42 @@ func (j *judge) release(index index, drafts []draft, r int32) string {
 		}
 		return ""
 	}
-	h, d := &j.holds[at], &drafts[at]
+	h := &j.holds[at]
 	if !h.optional && op.Call < h.granted {
 		return fmt.Sprintf("release %d was called before acquire %d had returned", op.ID, j.ops[h.acquire].ID)
 	}
 	switch {
-	case op.Outcome == Unknown:
-		if op.Call < d.loose {
-			d.loose, d.looseBy = op.Call, r
-		}
-		return ""
 	case op.Outcome == OK && !j.rules.LenientRelease:
-		if d.yes >= 0 {
+		if h.yes >= 0 {
 			j.contradict(fmt.Sprintf("releases %d and %d both said yes, but acquire %d can be released only once",
-				j.ops[d.yes].ID, op.ID, j.ops[h.acquire].ID), h.acquire, d.yes, r)
+				j.ops[h.yes].ID, op.ID, j.ops[h.acquire].ID), h.acquire, h.yes, r)
 		}
-		d.yes = r
+		h.yes = r
 		return ""
-	}
-	if h.optional {
+	case op.Outcome != Unknown && h.optional:
 		if j.answered == nil {
 			j.answered = map[int32][]int32{}
 		}
 		j.answered[at] = append(j.answered[at], r)
+		return ""
 	}
-	if op.Return < d.answeredBy {
-		d.answeredBy, d.answered = op.Return, r
+	if op.Outcome != Busy && op.Call < h.free {
+		h.free, h.ended = op.Call, r
 	}
-	if op.Outcome == OK && op.Call < d.looseYes {
-		d.looseYes, d.looseYesOp = op.Call, r
+	if op.Outcome != Unknown && op.Return < h.freed {
+		h.freed, h.deadline = op.Return, r
 	}
 	return ""
 }
 
 // settle works out the interval in which a hold was freed.
-func (j *judge) settle(at int32, d *draft) {
+func (j *judge) settle(at int32) {
 	h := &j.holds[at]
 	switch {
-	case d.yes >= 0:
-		j.released(at, d)
+	case h.yes >= 0:
+		j.released(at)
 	case h.optional:
-		j.lost(at, d)
-	default:
-		h.free, h.ended, h.freed, h.deadline = d.loose, d.looseBy, d.answeredBy, d.answered
-		if d.looseYes < h.free {
-			h.free, h.ended = d.looseYes, d.looseYesOp
-		}
+		j.lost(at)
 	}
 	h.free = max(h.free, h.called)
 	if h.free > h.freed {
@@ -229,13 +205,14 @@ func (j *judge) settle(at int32, d *draft) {
 //	acquire [1 ...  no answer
 //	release A  [2 3] no        either granted after 2 ...
 //	release B      [3 5] yes   ... or freed by 3
-func (j *judge) released(at int32, d *draft) {
-	h, yes := &j.holds[at], &j.ops[d.yes]
-	h.free, h.ended, h.freed, h.deadline = yes.Call, d.yes, yes.Return, d.yes
+func (j *judge) released(at int32) {
+	h := &j.holds[at]
+	yes := &j.ops[h.yes]
+	h.free, h.ended = yes.Call, h.yes
+	if yes.Return <= h.freed {
+		h.freed, h.deadline = yes.Return, h.yes
+	}
 	if !h.optional {
-		if d.answeredBy < h.freed {
-			h.freed, h.deadline = d.answeredBy, d.answered
-		}
 		return
 	}
 	h.optional, h.granted = false, yes.Return
@@ -254,12 +231,11 @@ func (j *judge) released(at int32, d *draft) {
 //	acquire [1 ...  no answer, its request is still on the way
 //	release   [2 3] no
 //	                   4   the acquire takes effect
-func (j *judge) lost(at int32, d *draft) {
+func (j *judge) lost(at int32) {
 	h := &j.holds[at]
-	h.granted, h.freed = Infinity, Infinity
-	h.free, h.ended = d.loose, d.looseBy
+	h.granted = Infinity
 	if answers := j.answered[at]; answers != nil {
-		ways := j.possible(answers, way{called: h.called, granted: Infinity, free: d.loose, freed: Infinity})
+		ways := j.possible(answers, way{called: h.called, granted: Infinity, free: h.free, freed: Infinity})
 		h.called = ways[0].called // it was granted after all of them, which is always possible
 		if len(ways) > 1 {
 			h.ways = ways

@@ -106,6 +106,9 @@ var histories = []struct {
 	{name: "a read refused by readers", rules: Rules{Model: ReadWrite, StrictBusy: true}, ops: history(read(1, 1, 2), read(2, 3, 4).refused()), blame: []int{1, 2}},
 	{name: "a write refused by readers", rules: Rules{Model: ReadWrite, StrictBusy: true}, ops: history(read(1, 1, 2), acquire(2, 3, 4).refused())},
 
+	{name: "a reader may have stayed", rules: Rules{Model: ReadWrite, StrictBusy: true},
+		ops: history(acquire(1, 4, 4), release(1, 8, 8), read(2, 9, 9), readDone(2, 9, 9).lost(), read(3, 10, 10), readDone(3, 14, 14), acquire(4, 17, 17).refused())},
+
 	{name: "two permits", rules: Rules{Model: Semaphore, Permits: 2}, ops: history(acquire(1, 1, 2), acquire(2, 1, 2), release(1, 3, 4), acquire(3, 3, 4))},
 	{name: "a permit too many", rules: Rules{Model: Semaphore, Permits: 2}, ops: history(acquire(1, 1, 2), acquire(2, 1, 2), release(1, 5, 6), acquire(3, 3, 4)),
 		blame: []int{1, 2, 4, 3}, says: "all 2 permits were taken"},

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"math"
 	"slices"
 	"sort"
 )
@@ -69,28 +68,34 @@ func compareTimes(a, b int64) int {
 	return 0
 }
 
-// known lists the instants at which it is known who holds.
+// known lists the instants at which it is known who holds. A hold that is not
+// solid spoils those from its call to the first start of a block that it must
+// have come before: not only while it may still be granted, but also after, for
+// nothing else shows that a reader stayed:
+//
+//	A [1 2]..[3 4]                    C [9 9]..[12 13]     writer A, reader C
+//	B          [4 7], free from 6 on                       a reader, may stay
+//	no                                        [14 14]      a writer, by B
 func (f *frontier) known() []int64 {
 	j := f.j
-	// under counts, as differences, acquires under way at the start of a block.
-	under := make([]int32, len(j.blocks)+1)
-	at := func(t int64) int {
-		return sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].from >= t })
-	}
+	// spoilt counts, as differences, holds that are not solid.
+	spoilt := make([]int32, len(j.blocks)+2)
 	for i := range j.holds {
 		h := &j.holds[i]
 		if h.optional || h.solid() && h.ways == nil {
 			continue
 		}
-		under[at(h.called)]++
-		if h.granted < math.MaxInt64 {
-			under[at(h.granted+1)]--
+		from := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].from >= h.called })
+		to := 1 + sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].to > h.granted })
+		if from < to {
+			spoilt[from]++
+			spoilt[to]--
 		}
 	}
 	var out []int64
 	n := int32(0)
 	for i, b := range j.blocks {
-		n += under[i]
+		n += spoilt[i]
 		if n == 0 && i > 0 && j.blocks[i-1].class != b.class {
 			out = append(out, b.from)
 		}
