@@ -48,7 +48,7 @@ func (j *judge) settled() bool {
 		if h.optional {
 			continue
 		}
-		if h.free < h.granted || h.ways != nil {
+		if h.free < h.granted || h.forked {
 			return false
 		}
 		j.solids = append(j.solids, int32(i))
@@ -127,7 +127,7 @@ func (j *judge) gaps() *finding {
 	for i := range j.holds {
 		if h := &j.holds[i]; h.optional {
 			byCall = append(byCall, int32(i))
-			twoWays = twoWays || h.ways != nil
+			twoWays = twoWays || h.forked
 		}
 	}
 	slices.SortFunc(byCall, func(a, b int32) int { return cmp.Compare(j.holds[a].called, j.holds[b].called) })

@@ -66,9 +66,14 @@ func (j *judge) exclusion() *finding {
 // overlap sweeps over the starts and ends of cores, ends first.
 func (j *judge) overlap() *finding {
 	starts := make([]int32, 0, len(j.holds))
+	wanted := j.rules.StrictBusy // whether anybody will ask for the blocks
 	for i := range j.holds {
-		if h := &j.holds[i]; !h.optional && h.solid() {
+		switch h := &j.holds[i]; {
+		case h.optional:
+		case h.solid():
 			starts = append(starts, int32(i))
+		default:
+			wanted = true
 		}
 	}
 	slices.SortFunc(starts, func(a, b int32) int { return cmp.Compare(j.holds[a].granted, j.holds[b].granted) })
@@ -78,7 +83,9 @@ func (j *judge) overlap() *finding {
 	}
 	slices.Sort(ends)
 	j.solids = starts
-	j.blocks = make([]block, 0, len(starts))
+	if wanted {
+		j.blocks = make([]block, 0, len(starts))
+	}
 
 	full := 1
 	semaphore := j.rules.Model == Semaphore
@@ -91,7 +98,7 @@ func (j *judge) overlap() *finding {
 	for _, s := range starts {
 		h := &j.holds[s]
 		for ends[next] <= h.granted {
-			if active == full {
+			if active == full && wanted {
 				j.blocks = append(j.blocks, block{from: open, to: ends[next], class: j.blockClass(longest)})
 			}
 			active--
@@ -112,7 +119,7 @@ func (j *judge) overlap() *finding {
 		}
 	}
 	for ; active > 0; active, next = active-1, next+1 {
-		if active == full {
+		if active == full && wanted {
 			j.blocks = append(j.blocks, block{from: open, to: ends[next], class: j.blockClass(longest)})
 		}
 	}

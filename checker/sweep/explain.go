@@ -11,7 +11,9 @@ import (
 // ids lists the IDs of calls in the order of their calls.
 func (j *judge) ids(ops []int32) []int {
 	sorted := slices.Clone(ops)
-	slices.SortStableFunc(sorted, func(a, b int32) int { return cmp.Compare(j.ops[a].Call, j.ops[b].Call) })
+	slices.SortFunc(sorted, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(j.ops[a].Call, j.ops[b].Call), cmp.Compare(a, b))
+	})
 	var out []int
 	for _, i := range slices.Compact(sorted) {
 		out = append(out, j.ops[i].ID)

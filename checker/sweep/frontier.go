@@ -18,8 +18,8 @@ import (
 //   - A solid hold, or an acquire without an answer, is granted at its deadline
 //     (or never), or at the moment at which it explains its first refusal.
 //     Granted later, it only leaves the lock free for longer.
-//   - One of two ways for a hold to have gone may have to be taken earlier, or
-//     not at all. Then the states go on with and without it.
+//   - One of several ways for a hold to have gone may have to be taken earlier,
+//     or not at all. Then the states go on with and without it.
 //   - A hold that is not solid may also be granted just before a grant that
 //     shuts it out.
 //   - A refusal that meets somebody in its way is explained for good.
@@ -28,6 +28,26 @@ import (
 //     other would have done later, it can do in its stead, for by then it may
 //     end as well. Where both hold at once, of a semaphore, they swap ends.
 //   - A semaphore frees the hold whose deadline comes first.
+//
+// Taking the acquire without an answer that was called first would be wrong:
+//
+//	U [1 ...             may end from 30 on
+//	V    [3 ...          may end from 6 on
+//	no      [4 5]        U would shut B out
+//	B            [7 8]
+//
+// So would granting whatever can be granted at once:
+//
+//	A [1                      20]..[21 22]    if A were granted at 1, B could not be;
+//	B    [3 4]..[5 6]                         nor could the second refusal be explained
+//	no                 [8 9]                  if A were granted only at 20
+//
+// And so would freeing a semaphore's hold that came first, of two permits:
+//
+//	A [1 2]..[3        30]    A stays until 30 and B goes at the latest at 7:
+//	B [1 2]..[3   7]          free B for C, since A explains the refusal
+//	C         [4 5]
+//	no                 [8 9]
 //
 // What grows without bound is the number of holds that are not solid and wait
 // at one moment, and the ways to order them between refusals and fences. The
@@ -136,14 +156,14 @@ func (f *frontier) prepare() {
 		c := candidate{way: way{h.called, h.granted, h.free, h.freed}, fence: h.fence,
 			hold: int32(i), class: h.class, optional: h.optional, pool: -1}
 		f.first[i] = int32(len(f.cands))
-		if h.ways == nil {
+		if !h.forked {
 			if h.optional {
 				c.pool = f.pool(numbers, h)
 			}
 			f.cands = append(f.cands, c)
 			continue
 		}
-		for _, w := range h.ways {
+		for _, w := range j.ways[int32(i)] {
 			c.way = w
 			c.granted = min(w.granted, h.granted)
 			f.of[int32(i)] = append(f.of[int32(i)], int32(len(f.cands)))
@@ -218,7 +238,7 @@ func (f *frontier) events(windows []window) []event {
 				add(c.freed, frees, int32(i))
 			}
 			_, ok := in(c.granted)
-			if c.optional || ok && f.j.holds[c.hold].ways != nil && c.granted < f.j.holds[c.hold].granted {
+			if c.optional || ok && f.j.holds[c.hold].forked && c.granted < f.j.holds[c.hold].granted {
 				add(c.granted, lasts, int32(i))
 			}
 		}

@@ -33,10 +33,10 @@ type hold struct {
 	pulled int32
 	// optional: the acquire has no answer and nothing shows that it took effect.
 	optional bool
-	// ways are given if the hold cannot use all of its two intervals at once.
-	// It can in a moment: one that is granted and freed at once, at any moment
-	// at which it may, fits whatever its other releases were told.
-	ways []way
+	// forked: the hold cannot use all of its two intervals at once, but can have
+	// gone in one of several ways. One that is granted and freed at once, at any
+	// moment at which it may, always is one of them.
+	forked bool
 }
 
 // way is one way for an acquisition to have gone.
@@ -217,7 +217,7 @@ func (j *judge) released(at int32) {
 	}
 	h.optional, h.granted = false, yes.Return
 	if answers := j.answered[at]; answers != nil {
-		h.ways = j.possible(answers, way{called: h.called, granted: yes.Return, free: yes.Call, freed: yes.Return})
+		j.fork(at, j.possible(answers, way{called: h.called, granted: yes.Return, free: yes.Call, freed: yes.Return}))
 	}
 }
 
@@ -238,9 +238,16 @@ func (j *judge) lost(at int32) {
 		ways := j.possible(answers, way{called: h.called, granted: Infinity, free: h.free, freed: Infinity})
 		h.called = ways[0].called // it was granted after all of them, which is always possible
 		if len(ways) > 1 {
-			h.ways = ways
+			j.fork(at, ways)
 		}
 	}
+}
+
+func (j *judge) fork(at int32, ways []way) {
+	if j.ways == nil {
+		j.ways = map[int32][]way{}
+	}
+	j.holds[at].forked, j.ways[at] = true, ways
 }
 
 // possible are the ways in which an acquire without an answer can have gone,

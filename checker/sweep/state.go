@@ -197,7 +197,7 @@ func (f *frontier) obvious(e event) bool {
 		f.ways[0] = n
 		return true
 	}
-	if e.kind != grants || f.j.holds[e.index].ways != nil || len(f.choices(s, e)) > 0 {
+	if e.kind != grants || f.j.holds[e.index].forked || len(f.choices(s, e)) > 0 {
 		return false
 	}
 	f.steps++
@@ -267,7 +267,7 @@ func (f *frontier) finish(s *state, e event, out *collection) {
 }
 
 func (f *frontier) candidates(hold int32) []int32 {
-	if f.j.holds[hold].ways == nil {
+	if !f.j.holds[hold].forked {
 		return f.first[hold : hold+1]
 	}
 	return f.of[hold]

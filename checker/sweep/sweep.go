@@ -181,6 +181,8 @@ type judge struct {
 	// answered lists the answered releases of acquires without an answer, other
 	// than the one that surely freed the hold.
 	answered map[int32][]int32
+	// ways of the forked holds.
+	ways map[int32][]way
 	// owners numbers the owners of a re-entrant lock.
 	owners map[int]int32
 	blocks []block

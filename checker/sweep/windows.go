@@ -82,7 +82,7 @@ func (f *frontier) known() []int64 {
 	spoilt := make([]int32, len(j.blocks)+2)
 	for i := range j.holds {
 		h := &j.holds[i]
-		if h.optional || h.solid() && h.ways == nil {
+		if h.optional || h.solid() && !h.forked {
 			continue
 		}
 		from := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].from >= h.called })
