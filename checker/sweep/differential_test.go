@@ -227,3 +227,39 @@ func TestWindowsAreEnough(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalsThatAreNeeded: of the refusals that a violation names, none can
+// be taken from the history without making it legal.
+func TestRefusalsThatAreNeeded(t *testing.T) {
+	for _, m := range models {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			judged := 0
+			for seed := range uint64(rounds(t)) / 4 {
+				r := rand.New(rand.NewPCG(seed, 55+uint64(m.model)))
+				rules := randomRules(r, m.model)
+				rules.StrictBusy = true
+				ops, _ := draw(r, rules)
+				got := Check(rules, ops)
+				if got.Verdict != Illegal || !got.Searched {
+					continue
+				}
+				judged++
+				for _, leave := range ops {
+					if leave.Outcome != Busy || leave.Kind == Release || leave.Kind == RRelease || !slices.Contains(got.Ops, leave.ID) {
+						continue
+					}
+					// Others that are not named may be contradictions of their own.
+					less := pick(ops, func(o Op) bool {
+						refused := o.Outcome == Busy && (o.Kind == Acquire || o.Kind == RAcquire)
+						return o.Hold != leave.Hold && (!refused || slices.Contains(got.Ops, o.ID))
+					})
+					if Check(rules, less).Verdict == Illegal {
+						t.Fatalf("seed %d: of %v, refusal %d is not needed: %s\n%s", seed, got.Ops, leave.ID, got.Text, timeline(rules, ops))
+					}
+				}
+			}
+			t.Log(judged)
+		})
+	}
+}

@@ -290,14 +290,60 @@ func (j *judge) stuck(f *frontier, e event) *finding {
 		found.text = fmt.Sprintf("acquire %d was freed by %d, which no order of the calls allows that explains the refusals and fences before it",
 			j.id(h.acquire), f.cands[e.index].freed)
 	}
-	for _, b := range f.waiting {
-		found.ops = append(found.ops, j.open[b].op)
+	from := f.now
+	for i, b := range j.open {
+		if b.call <= f.now && (j.again || slices.Contains(f.waiting, int32(i))) {
+			found.ops = append(found.ops, b.op)
+			from = min(from, b.call)
+		}
 	}
 	for i := range j.holds {
 		h := &j.holds[i]
-		if !h.optional && h.called <= f.now && h.free >= f.now && len(found.ops) < 64 {
+		if !h.optional && h.called <= f.now && h.free >= from && len(found.ops) < 64 {
 			found.ops = append(found.ops, j.holdOps(h)...)
 		}
 	}
 	return &found
+}
+
+// explained judges a history that the search was stuck in at a moment once
+// more, with no refusals but those that it is stuck for: of the last few, and in
+// a history that is quick to judge.
+func (j *judge) explained(now int64) (Report, bool) {
+	const few, quick = 16, 20_000
+	var kept []busy
+	for _, b := range j.open {
+		if b.call <= now {
+			kept = append(kept, b)
+		}
+	}
+	slices.SortFunc(kept, func(a, b busy) int { return cmp.Compare(b.ret, a.ret) })
+	kept = kept[:min(few, len(kept))]
+	if j.again || len(j.ops) > quick || j.with(kept).Verdict != Illegal {
+		return Report{}, false
+	}
+	for i := 0; i < len(kept); {
+		less := slices.Delete(slices.Clone(kept), i, i+1)
+		if j.with(less).Verdict == Illegal {
+			kept = less
+			continue
+		}
+		i++
+	}
+	return j.with(kept), true
+}
+
+// with judges the history with no refused acquires other than these.
+func (j *judge) with(refusals []busy) Report {
+	without := map[int]bool{}
+	for _, b := range j.busy {
+		without[j.ops[b.op].Hold] = true
+	}
+	for _, b := range refusals {
+		delete(without, j.ops[b.op].Hold)
+	}
+	part := slices.DeleteFunc(slices.Clone(j.ops), func(o Op) bool { return without[o.Hold] })
+	rules := j.rules
+	rules.Budget = 100_000
+	return (&judge{rules: rules, ops: part, again: true}).check()
 }

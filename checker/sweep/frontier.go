@@ -137,6 +137,9 @@ func (j *judge) search() Report {
 		r.Verdict, r.Reason = Undecided, "too many ways to order the holds that may have ended before their callers heard of them"
 	case found != nil:
 		r.Verdict, r.Ops, r.Text = Illegal, j.ids(found.ops), found.text
+		if less, ok := j.explained(f.now); ok {
+			r.Ops, r.Text = less.Ops, less.Text
+		}
 	}
 	return r
 }

@@ -190,6 +190,8 @@ type judge struct {
 	solids []int32
 	// whole makes the search walk through all time, to test that it need not.
 	whole bool
+	// again is set for a part of a history that is judged to explain the whole.
+	again bool
 	// contested is set if the rules leave a choice.
 	contested bool
 	// open are the refused acquires that nobody was surely in the way of.
