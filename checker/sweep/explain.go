@@ -273,7 +273,14 @@ func (j *judge) stuck(f *frontier, e event) *finding {
 	var found finding
 	switch e.kind {
 	case leaves:
-		found.text = "the refusals up to then need an acquire without an answer that would still hold when somebody else surely does"
+		found.text = "only an acquire without an answer explains the refusals, and it would still hold"
+		for _, s := range j.solids {
+			if h := &j.holds[s]; h.granted == f.limit {
+				found.ops = j.proof(h)
+				found.text += fmt.Sprintf(" when acquire %d was granted, by %s", j.id(h.acquire), j.by(h))
+				break
+			}
+		}
 	case refused:
 		b := j.open[e.index]
 		found.ops = []int32{b.op}

@@ -114,6 +114,7 @@ type frontier struct {
 	waiting []int32 // open refusals, called and not returned
 	next    int     // into the solid holds: the first not returned yet
 	now     int64
+	limit   int64 // of the last window
 	ways    []*state
 	steps   int
 	budget  int

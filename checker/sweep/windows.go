@@ -151,6 +151,7 @@ func (f *frontier) enter(w *window) {
 // leave ends a window: an acquire without an answer that still holds must be
 // able to go before somebody of another class holds.
 func (f *frontier) leave(w *window) {
+	f.limit = w.limit
 	f.ways = slices.DeleteFunc(f.ways, func(s *state) bool {
 		return slices.ContainsFunc(s.active, func(a int32) bool {
 			return f.cands[a].optional && f.cands[a].free > w.limit
