@@ -87,7 +87,7 @@ func draw(r *rand.Rand, rules Rules) (ops []Op, changed bool) {
 
 // randomRules draws the options of a model.
 func randomRules(r *rand.Rand, m Model) Rules {
-	return Rules{Model: m, Permits: 1 + r.IntN(3), StrictBusy: r.IntN(3) > 0, LenientRelease: r.IntN(4) == 0, Budget: 50_000}
+	return Rules{Model: m, Permits: 1 + r.IntN(3), StrictBusy: r.IntN(3) > 0, LenientRelease: r.IntN(4) == 0, Budget: 1_000_000}
 }
 
 func rounds(t *testing.T) int {

@@ -351,6 +351,6 @@ func (j *judge) with(refusals []busy) Report {
 	}
 	part := slices.DeleteFunc(slices.Clone(j.ops), func(o Op) bool { return without[o.Hold] })
 	rules := j.rules
-	rules.Budget = 100_000
+	rules.Budget = 400_000
 	return (&judge{rules: rules, ops: part, again: true}).check()
 }

@@ -50,8 +50,10 @@ import (
 //	no                 [8 9]
 //
 // What grows without bound is the number of holds that are not solid and wait
-// at one moment, and the ways to order them between refusals and fences. The
-// budget bounds it.
+// at one moment, with the ways to order them between refusals and fences, and
+// the choice of an owner, if refusals are explained by acquires without an
+// answer of several owners of a re-entrant lock: which owner's to spend now is
+// only told by the refusals that come later. The budget bounds it.
 
 // candidate is one way for a hold to be granted.
 type candidate struct {
@@ -127,7 +129,7 @@ func (j *judge) search() Report {
 	f := &frontier{j: j, budget: j.rules.Budget, of: map[int32][]int32{}, repeats: map[uint64]bool{},
 		ways: []*state{{}}}
 	if f.budget <= 0 {
-		f.budget = 1_000_000
+		f.budget = 4_000_000 + 64*len(j.ops)
 	}
 	f.prepare()
 	r := Report{Searched: true}
@@ -135,7 +137,7 @@ func (j *judge) search() Report {
 	r.Steps = f.steps
 	switch {
 	case err != nil:
-		r.Verdict, r.Reason = Undecided, "too many ways to order the holds that may have ended before their callers heard of them"
+		r.Verdict, r.Reason = Undecided, "there are too many ways to explain the refusals by acquires without an answer, or by holds that may have ended before their callers heard of them"
 	case found != nil:
 		r.Verdict, r.Ops, r.Text = Illegal, j.ids(found.ops), found.text
 		if less, ok := j.explained(f.now); ok {

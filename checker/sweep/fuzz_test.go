@@ -8,7 +8,7 @@ func decode(m Model, data []byte) (Rules, []Op) {
 		return Rules{Model: m}, nil
 	}
 	rules := Rules{Model: m, StrictBusy: data[0]&1 != 0, LenientRelease: data[0]&2 != 0,
-		Permits: 1 + int(data[0]>>2&1), Budget: 20_000}
+		Permits: 1 + int(data[0]>>2&1), Budget: 1_000_000}
 	var ops []Op
 	acquires := map[int]int{}
 	for rest := data[1:]; len(rest) >= 4 && len(ops) < 10; rest = rest[4:] {

@@ -94,10 +94,15 @@ func (s *state) ripen(f *frontier, cand, standIn int32) *state {
 	return &n
 }
 
+// perState is what it costs to go on from a state, in comparisons of two.
+const perState = 16
+
 // collection keeps states that no other one covers.
 type collection struct {
 	byKey map[string][]int
 	all   []*state
+	// steps counts comparisons, which are what many states cost.
+	steps int
 }
 
 // add says whether the state was new.
@@ -107,7 +112,9 @@ func (c *collection) add(s *state) bool {
 	}
 	k := s.key()
 	at := -1
+	c.steps++
 	for _, i := range c.byKey[k] {
+		c.steps++
 		if c.all[i].covers(s) {
 			return false
 		}

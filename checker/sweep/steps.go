@@ -35,6 +35,9 @@ func (f *frontier) demand(e event) error {
 	}
 	var out collection
 	for _, s := range f.ways {
+		if f.steps+out.steps > f.budget {
+			return errBudget
+		}
 		if n := f.met(s, e); n != nil {
 			out.add(n)
 			continue
@@ -42,29 +45,40 @@ func (f *frontier) demand(e event) error {
 		if e.kind == lasts {
 			out.add(s)
 		}
-		var seen collection
-		stack := []*state{s}
-		for len(stack) > 0 {
-			s := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			if f.steps++; f.steps > f.budget {
-				return errBudget
+		if err := f.explore(s, e, &out); err != nil {
+			return err
+		}
+	}
+	f.steps += out.steps
+	f.ways = out.all
+	return nil
+}
+
+// explore finds all states that a state can be in once the demand is met.
+func (f *frontier) explore(s *state, e event, out *collection) error {
+	var seen collection
+	stack := []*state{s}
+	for len(stack) > 0 {
+		s := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if f.steps+seen.steps+out.steps > f.budget {
+			return errBudget
+		}
+		seen.steps += perState
+		f.finish(s, e, out)
+		for _, c := range f.choices(s, e) {
+			n := f.grant(s, c)
+			if n == nil {
+				continue
 			}
-			f.finish(s, e, &out)
-			for _, c := range f.choices(s, e) {
-				n := f.grant(s, c)
-				if n == nil {
-					continue
-				}
-				if done := f.met(n, e); done != nil && e.kind == refused {
-					out.add(done)
-				} else if seen.add(n) {
-					stack = append(stack, n)
-				}
+			if done := f.met(n, e); done != nil && e.kind == refused {
+				out.add(done)
+			} else if seen.add(n) {
+				stack = append(stack, n)
 			}
 		}
 	}
-	f.ways = out.all
+	f.steps += seen.steps
 	return nil
 }
 
@@ -78,7 +92,7 @@ func (f *frontier) obvious(e event) bool {
 	if e.kind != grants || f.j.holds[e.index].forked || len(f.choices(s, e)) > 0 {
 		return false
 	}
-	f.steps++
+	f.steps += perState
 	n := f.grant(s, f.first[e.index])
 	if n == nil {
 		f.ways = nil

@@ -1,9 +1,11 @@
 package sweep
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -204,8 +206,8 @@ func TestGivesUp(t *testing.T) {
 		ops = append(ops, acquire(100+i, 3*int64(i)+3, 3*int64(i)+4).refused().by(i))
 	}
 	ops = append(ops, acquire(500, 50, 51).refused(), acquire(501, 1, 40), release(501, 49, 49), acquire(502, 52, 60))
-	got := Check(Rules{Model: Reentrant, StrictBusy: true, Budget: 50}, history(ops...))
-	if got.Verdict != Undecided || got.Reason == "" || got.Steps > 51 {
+	got := Check(Rules{Model: Reentrant, StrictBusy: true, Budget: 200}, history(ops...))
+	if got.Verdict != Undecided || got.Reason == "" || got.Steps > 400 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -217,6 +219,39 @@ func TestOrderOfCallsDoesNotMatter(t *testing.T) {
 		slices.Reverse(back)
 		if one, two := Check(c.rules, c.ops), Check(c.rules, back); one.Verdict != two.Verdict {
 			t.Errorf("%s: %v forwards, %v backwards", c.name, one.Verdict, two.Verdict)
+		}
+	}
+}
+
+// TestManyLostAcquires: with an acquire without an answer for each refusal, and
+// owners to choose from, the search ends in good time, if need be undecided.
+func TestManyLostAcquires(t *testing.T) {
+	for _, m := range models {
+		for _, lease := range []int64{5, 300, 5000} {
+			r := rand.New(rand.NewPCG(3, 3))
+			var ops []Op
+			for now := int64(0); len(ops) < 4000; now += 30 {
+				kind := Acquire
+				if m.model == ReadWrite && r.IntN(2) == 0 {
+					kind = RAcquire
+				}
+				n := len(ops)
+				ops = append(ops,
+					Op{ID: n, Hold: n, Owner: r.IntN(6), Kind: kind, Outcome: Unknown, Call: now, LeaseEnd: now + lease + r.Int64N(50)},
+					Op{ID: n + 1, Hold: n + 1, Owner: r.IntN(6), Kind: kind, Outcome: Busy, Call: now + r.Int64N(20), Return: now + 20 + r.Int64N(5)})
+				if owner := r.IntN(6); r.IntN(7) == 0 {
+					ops = append(ops,
+						Op{ID: n + 2, Hold: n + 2, Owner: owner, Call: now + 26 - r.Int64N(60), Return: now + 26},
+						Op{ID: n + 3, Hold: n + 2, Owner: owner, Kind: Release, Call: now + 27, Return: now + 29})
+				}
+			}
+			began := cpu()
+			got := Check(Rules{Model: m.model, Permits: 2, StrictBusy: true}, ops)
+			took := cpu() - began
+			t.Logf("%s, lease %d: %v, %d steps, %v %s", m.name, lease, got.Verdict, got.Steps, took, got.Reason)
+			if took > 10*time.Second {
+				t.Errorf("%s, lease %d: took %v", m.name, lease, took)
+			}
 		}
 	}
 }
