@@ -9,7 +9,7 @@
 // Read holds.go (what one acquisition says about itself), cores.go (which
 // acquisitions exclude each other), busy.go (who was in the way of a refused
 // acquire) and frontier.go (the exact search for the few places where these
-// rules leave a choice), in that order.
+// rules leave a choice; windows.go says where), in that order.
 package sweep
 
 import (
