@@ -109,6 +109,9 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 	n := touch{index: i, t: t, Server: s, place: p, sure: true}
 	if steps := k.byPlace[p]; len(steps) > 0 {
 		last := &k.touches[steps[len(steps)-1]]
+		if s.Cmd == history.Expired {
+			last.expiredUnder()
+		}
 		n.after(last, k.noise)
 		n.inherit(last)
 		if f.slack() > 0 && f.restarted(s.Node, last.t, t) {
@@ -155,6 +158,22 @@ func (s *touch) after(last *touch, noise int64) {
 	}
 }
 
+// expiredUnder corrects a command that seems to have deleted a key which, as the
+// next event says, expired. A deleted key cannot expire: a real server's trace
+// tells a script's effect when the script is over, and the key's time may have
+// been up by then.
+//
+//	0.95  the trace sees c3's script begin
+//	1.00  c1's key expires; the script is reported now, and finds it absent
+//	1.01  the expiry is reported
+func (s *touch) expiredUnder() {
+	if s.Owner == "" && s.Client != "" && s.before != "" {
+		before := *s.Server
+		before.Owner, before.PTTL = s.before, 0
+		s.Server = &before
+	}
+}
+
 // inherit takes over who made the key, and when it was last written.
 func (s *touch) inherit(last *touch) {
 	s.maker, s.written = last.maker, last.written
@@ -196,7 +215,7 @@ func carries(owners, token string) bool {
 // mutual says why the ownership of keys tells nothing about a lock: several
 // holders at once share a key, so that it names none of them alone.
 func (f *Facts) mutual() string {
-	for _, ability := range []string{"readers", "permits"} {
+	for _, ability := range []string{"rw", "semaphore", "readers", "permits"} {
 		if f.History.Header.Has(ability) {
 			return "the lock has several holders at once, and its keys do not tell them apart"
 		}
