@@ -58,11 +58,20 @@ type keys struct {
 	// or the permits of a semaphore. Who may change those is not told by the
 	// owner alone.
 	several map[place]bool
+	// homes are the keys on which grants put their tokens. Others, such as the
+	// queue of a fair lock, name clients as well, and have rules of their own.
+	homes map[string]bool
 	// anonymous commands came from nobody the trace knows by name.
 	anonymous int
 	// noise is how far two readings of one expiry may lie apart, in
 	// milliseconds.
 	noise int64
+}
+
+// judged says whether a place's owner holds the lock: it is no such key if
+// grants put their tokens elsewhere, or if it names several at once.
+func (k *keys) judged(p place) bool {
+	return !k.several[p] && (len(k.homes) == 0 || k.homes[p.key])
 }
 
 // pseudo are the events of the trace that are no client's command.
@@ -81,7 +90,7 @@ func (f *Facts) noise() int64 {
 
 // trackKeys reads the server trace once.
 func (f *Facts) trackKeys() *keys {
-	k := &keys{noise: f.noise(), byPlace: map[place][]int{}, byClient: map[string][]int{}, several: map[place]bool{}}
+	k := &keys{noise: f.noise(), byPlace: map[place][]int{}, byClient: map[string][]int{}, several: map[place]bool{}, homes: map[string]bool{}}
 	owned, counter := map[place]bool{}, map[place]bool{}
 	for i := range f.History.Events {
 		if s := f.History.Events[i].Server; s != nil {
