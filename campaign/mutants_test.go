@@ -179,10 +179,15 @@ var caught = []struct {
 	{mutant: "redlock-release-only-yes", scenario: "vote-without-reply", check: "orphans orphan"},
 	{mutant: "renewal-never-stopped", scenario: "idle", check: "load after-release"},
 	{mutant: "renewal-not-joined", scenario: "idle", check: "load after-release"},
+	{mutant: "ttl-zero", scenario: "calm", check: "ttl gone"},
+	{mutant: "count-in-client-only", scenario: "slow-work", check: "lease never-there"},
 }
 
 // notYet are the mutants whose mistake no check sees.
 var notYet = map[string]string{
+	"waiter-left-in-queue":          "the order check, and a lock that says it is fair",
+	"readers-share-first-ttl":       "a workload with readers",
+	"permits-by-client-clocks":      "a workload with permits",
 	"non-counting-reentrance":       "a workload that enters twice",
 	"renewal-stops-after-one-error": "a check that a lease with time left is renewed: one that ends early, and says so, harms nobody else",
 	"validity-from-wall-clock":      "a client whose wall clock can be set, which no world has",

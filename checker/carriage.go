@@ -265,6 +265,9 @@ func (f *Facts) homes() {
 				a.key = s.Key
 			}
 		}
+		if a.Held() && a.key != "" {
+			f.keys.homes[a.key] = true
+		}
 	}
 }
 

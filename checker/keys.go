@@ -58,11 +58,20 @@ type keys struct {
 	// or the permits of a semaphore. Who may change those is not told by the
 	// owner alone.
 	several map[place]bool
+	// homes are the keys on which grants put their tokens. Others, such as the
+	// queue of a fair lock, name clients as well, and have rules of their own.
+	homes map[string]bool
 	// anonymous commands came from nobody the trace knows by name.
 	anonymous int
 	// noise is how far two readings of one expiry may lie apart, in
 	// milliseconds.
 	noise int64
+}
+
+// judged says whether a place's owner holds the lock: it is no such key if
+// grants put their tokens elsewhere, or if it names several at once.
+func (k *keys) judged(p place) bool {
+	return !k.several[p] && (len(k.homes) == 0 || k.homes[p.key])
 }
 
 // pseudo are the events of the trace that are no client's command.
@@ -81,7 +90,7 @@ func (f *Facts) noise() int64 {
 
 // trackKeys reads the server trace once.
 func (f *Facts) trackKeys() *keys {
-	k := &keys{noise: f.noise(), byPlace: map[place][]int{}, byClient: map[string][]int{}, several: map[place]bool{}}
+	k := &keys{noise: f.noise(), byPlace: map[place][]int{}, byClient: map[string][]int{}, several: map[place]bool{}, homes: map[string]bool{}}
 	owned, counter := map[place]bool{}, map[place]bool{}
 	for i := range f.History.Events {
 		if s := f.History.Events[i].Server; s != nil {
@@ -109,6 +118,9 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 	n := touch{index: i, t: t, Server: s, place: p, sure: true}
 	if steps := k.byPlace[p]; len(steps) > 0 {
 		last := &k.touches[steps[len(steps)-1]]
+		if s.Cmd == history.Expired {
+			last.expiredUnder()
+		}
 		n.after(last, k.noise)
 		n.inherit(last)
 		if f.slack() > 0 && f.restarted(s.Node, last.t, t) {
@@ -155,6 +167,22 @@ func (s *touch) after(last *touch, noise int64) {
 	}
 }
 
+// expiredUnder corrects a command that seems to have deleted a key which, as the
+// next event says, expired. A deleted key cannot expire: a real server's trace
+// tells a script's effect when the script is over, and the key's time may have
+// been up by then.
+//
+//	0.95  the trace sees c3's script begin
+//	1.00  c1's key expires; the script is reported now, and finds it absent
+//	1.01  the expiry is reported
+func (s *touch) expiredUnder() {
+	if s.Owner == "" && s.Client != "" && s.before != "" {
+		before := *s.Server
+		before.Owner, before.PTTL = s.before, 0
+		s.Server = &before
+	}
+}
+
 // inherit takes over who made the key, and when it was last written.
 func (s *touch) inherit(last *touch) {
 	s.maker, s.written = last.maker, last.written
@@ -196,7 +224,7 @@ func carries(owners, token string) bool {
 // mutual says why the ownership of keys tells nothing about a lock: several
 // holders at once share a key, so that it names none of them alone.
 func (f *Facts) mutual() string {
-	for _, ability := range []string{"readers", "permits"} {
+	for _, ability := range []string{"rw", "semaphore", "readers", "permits"} {
 		if f.History.Header.Has(ability) {
 			return "the lock has several holders at once, and its keys do not tell them apart"
 		}

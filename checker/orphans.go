@@ -53,7 +53,7 @@ func orphans(f *Facts) Result {
 		o.spans[a.Client] = append(o.spans[a.Client], f.tenure(a))
 	}
 	for _, p := range f.keys.places {
-		if !f.keys.several[p] {
+		if f.keys.judged(p) {
 			o.place(p)
 		}
 	}

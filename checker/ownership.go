@@ -48,7 +48,7 @@ func ownership(f *Facts) Result {
 	changes := 0
 	for i := range f.keys.touches {
 		s := &f.keys.touches[i]
-		if s.Client == "" || !s.change() || !s.sure || isError(s.Reply) || slices.Contains(reading, s.Cmd) || f.keys.several[s.place] {
+		if s.Client == "" || !s.change() || !s.sure || isError(s.Reply) || slices.Contains(reading, s.Cmd) || !f.keys.judged(s.place) {
 			continue
 		}
 		changes++

@@ -46,6 +46,7 @@ func TestLease(t *testing.T) {
 			history: five(join(votes("n1", "n2", "n3"), gone(3, "n3", "", history.Lostkeys), worked)...)},
 		{name: "two votes of five", want: Violation, kind: NeverThere, ops: []int{3}, history: five(join(votes("n1", "n2"), worked)...)},
 		{name: "two votes of five, for a lock that wants one", want: Pass, history: with(five(join(votes("n1", "n2"), worked)...), func(h *history.Header) { h.Quorum = 1 })},
+		{name: "expired under another's script", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.9, "n1", "c2", "EVALSHA"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
 		{name: "promoted without it", want: Violation, kind: DataLost, ops: []int{2, 3}, fault: "failover",
 			history: replicated(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n2"), worked)...)},
 		{name: "promoted with it", want: Pass,

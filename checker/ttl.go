@@ -49,7 +49,7 @@ func timeToLive(f *Facts) Result {
 	}
 	for i := range f.keys.touches {
 		s := &f.keys.touches[i]
-		if s.wrote() && !f.keys.several[s.place] && !isError(s.Reply) && !slices.Contains(reading, s.Cmd) {
+		if s.wrote() && f.keys.judged(s.place) && !isError(s.Reply) && !slices.Contains(reading, s.Cmd) {
 			t.judged++
 			t.judge(i, s, granted[s.Owner])
 		}

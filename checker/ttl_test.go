@@ -12,9 +12,12 @@ func TestTimeToLive(t *testing.T) {
 	}
 	counter := server(1.95, "n1", "c1", "INCR", "", -0.001)
 	counter.Server.Key, counter.Server.Value = "fence:a", "3"
+	queue := server(2, "n1", "c2", "EVALSHA", "c2#1", 60)
+	queue.Server.Key = "queue:a"
 	try(t, ttlName, []trial{
 		{name: "as asked, and after a renewal", want: Pass, history: story(join(held(10), server(4, "n1", "c1", "EVALSHA", "c1#1", 10), given(5, "c1", 1))...)},
 		{name: "a refused command shows what is left", want: Pass, history: story(join(held(10), server(9, "n1", "c2", "SET", "c1#1", 1.95))...)},
+		{name: "a waiter's place in the queue has a time of its own", want: Pass, history: story(join(held(10), queue)...)},
 		{name: "a counter needs none", want: Pass, history: story(join(held(10), counter)...)},
 		{name: "none", want: Violation, kind: NoTTL, ops: []int{1}, summary: []string{"the SET of c1 at 0.95s left its key on n1 with no TTL"}, history: story(held(-0.001)...)},
 		{name: "none for a moment", want: Violation, kind: NoTTL, ops: []int{1}, history: story(join(held(-0.001), server(1.1, "n1", "c1", "PEXPIRE", "c1#1", 10))...)},
