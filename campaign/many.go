@@ -26,6 +26,9 @@ type Runner struct {
 	// Child makes the command of a child process that serves jobs: see
 	// [Serve]. Nil plays everything in this process.
 	Child func() *exec.Cmd
+	// Isolate uses child processes for few jobs too: a lock that is expected
+	// to panic must not take this process with it.
+	Isolate bool
 	// Done is called after each run, one at a time; it may be nil.
 	Done func(reports.Run)
 
@@ -96,7 +99,7 @@ func (r Runner) width(jobs []store.Job) int {
 }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
-	return r.Child != nil && len(jobs) >= worthChildren && jobs[0].World != string(cluster.Process)
+	return r.Child != nil && (r.Isolate || len(jobs) >= worthChildren) && jobs[0].World != string(cluster.Process)
 }
 
 // work takes jobs until there are none.
@@ -134,7 +137,7 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			run = failed(jobs[i], err)
 		}
 		put(i, run)
-		if len(run.Leaks) > 0 { // what was left behind must not slow the next run
+		if c != nil && (len(run.Leaks) > 0 || run.Error != "") { // what was left behind must not slow the next run
 			c.end()
 			c = nil
 		}
