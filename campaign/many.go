@@ -144,6 +144,10 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 	}
 }
 
+// childDied begins what is said of a child that is no more: a panic of a lock,
+// or a kill from outside.
+const childDied = "the child process died"
+
 // order is one line to a child.
 type order struct {
 	Job  store.Job `json:"job"`
@@ -185,11 +189,11 @@ func (c *child) play(o order) (reports.Run, error) {
 		return run, err
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		return run, fmt.Errorf("the child process died: %w\n%s", err, c.stderr)
+		return run, fmt.Errorf(childDied+": %w\n%s", err, c.stderr)
 	}
 	reply, err := c.out.ReadBytes('\n')
 	if err != nil {
-		return run, fmt.Errorf("the child process died during the run: %w\n%s", err, c.stderr)
+		return run, fmt.Errorf(childDied+" during the run: %w\n%s", err, c.stderr)
 	}
 	if err := json.Unmarshal(reply, &run); err != nil {
 		return run, fmt.Errorf("the child process said %q: %w", bytes.TrimSpace(reply), err)

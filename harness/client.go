@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/holdfast-io/holdfast/history"
@@ -41,6 +42,9 @@ type Client struct {
 	rounds int
 	lock   recorded
 	store  storage
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // of the call that is under way; nil between calls
 }
 
 // checks is how many times in a TTL a holder looks at its lease while it
@@ -76,18 +80,43 @@ func (c *Client) round(ctx context.Context) {
 	w := c.Workload
 	acq := c.rounds*c.Clients + c.Index + 1
 	c.rounds++
-	actx, cancel := context.WithTimeout(ctx, c.span(w.AcquireTimeout))
+	actx, done := c.call(ctx, c.span(w.AcquireTimeout))
 	h, err := c.lock.acquire(actx, acq)
-	cancel()
+	done()
 	if err != nil {
 		c.pause(ctx, c.jitter(c.span(w.Retry)))
 		return
 	}
 	c.section(ctx, h)
-	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.span(w.CallTimeout))
+	rctx, done := c.call(context.WithoutCancel(ctx), c.span(w.CallTimeout))
 	h.release(rctx)
-	cancel()
+	done()
 	c.pause(ctx, c.jitter(c.span(w.Think)))
+}
+
+// call makes the context of one call to the lock, with a deadline and within
+// reach of [Client.Cancel].
+func (c *Client) call(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	c.mu.Lock()
+	c.cancel = cancel
+	c.mu.Unlock()
+	return ctx, func() {
+		cancel()
+		c.mu.Lock()
+		c.cancel = nil
+		c.mu.Unlock()
+	}
+}
+
+// Cancel cancels the context of the call to the lock that is under way, as a
+// user does who gives up: a request that ends, a shutdown.
+func (c *Client) Cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancel != nil {
+		c.cancel()
+	}
 }
 
 // section reads, works and writes under the lock. It ends early when the
@@ -157,9 +186,16 @@ func (c *Client) work(ctx context.Context, h *hold) bool {
 	if tells || h.lost() != nil {
 		slice = (c.TTL / checks).Truncate(time.Microsecond)
 	}
+	every := c.span(c.Workload.Extend)
+	_, extends := h.lease.(impl.Extender)
+	sinceExtend := time.Duration(0)
+	if extends && every > 0 {
+		slice = min(slice, every)
+	}
 	for left > 0 {
 		nap := min(slice, left)
 		left -= nap
+		sinceExtend += nap
 		timer := time.NewTimer(nap)
 		select {
 		case <-timer.C:
@@ -172,8 +208,26 @@ func (c *Client) work(ctx context.Context, h *hold) bool {
 		if !h.valid() {
 			return false
 		}
+		if extends && every > 0 && sinceExtend >= every && left > 0 {
+			sinceExtend = 0
+			if !c.extend(ctx, h) {
+				return false
+			}
+		}
 	}
 	return true
+}
+
+// extend lengthens the lease by hand. A holder that does not get its yes
+// leaves without writing, whatever the reason.
+func (c *Client) extend(ctx context.Context, h *hold) bool {
+	ectx, done := c.call(ctx, c.span(c.Workload.CallTimeout))
+	defer done()
+	if h.extend(ectx) {
+		return true
+	}
+	h.thread.note(history.Op{F: history.Abandon, Type: history.Note, Acq: h.acq})
+	return false
 }
 
 // pause waits outside the lock.

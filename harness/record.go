@@ -134,6 +134,18 @@ func (h *hold) lost() <-chan struct{} {
 	return nil
 }
 
+// extend asks for another TTL and says whether the lock said yes.
+func (h *hold) extend(ctx context.Context) bool {
+	h.thread.note(history.Op{F: history.Extend, Type: history.Invoke, Acq: h.acq})
+	err := h.lease.(impl.Extender).Extend(ctx) // callers have asked for the ability
+	op := outcome(history.Op{F: history.Extend, Acq: h.acq}, err)
+	if err == nil {
+		op.Until = h.ask()
+	}
+	h.thread.done(op)
+	return err == nil
+}
+
 // release gives the lock back.
 func (h *hold) release(ctx context.Context) {
 	h.thread.note(history.Op{F: history.Release, Type: history.Invoke, Acq: h.acq})

@@ -95,6 +95,9 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	}
 }
 
+// BuildLock begins the error of a lock that refused to be built.
+const BuildLock = "build lock"
+
 // What a lock can do to a simulation.
 var (
 	ErrHangs      = errors.New("the simulation did not finish")
@@ -260,7 +263,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 			Client: name, Nodes: r.world.Endpoints(name), Name: LockName, TTL: w.LockTTL.Of(r.cfg.TTL),
 		})
 		if err != nil {
-			return cancels, fmt.Errorf("build lock %s for %s: %w", r.cfg.Lock.Name, name, err)
+			return cancels, fmt.Errorf("%s %s for %s: %w", BuildLock, r.cfg.Lock.Name, name, err)
 		}
 		r.locks = append(r.locks, lock)
 		c := &Client{
@@ -274,6 +277,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 			Dial:   func(ctx context.Context) (net.Conn, error) { return r.world.DialResource(ctx, name) },
 			Stop:   r.stopping.Load,
 		}
+		r.world.OnCancel(name, c.Cancel)
 		cctx, cancel := context.WithCancel(ctx)
 		cancels = append(cancels, cancel)
 		// Clients start at instants of their own, microseconds apart even
