@@ -180,7 +180,7 @@ func (x *expedition) survey(ctx context.Context) ([]plan, error) {
 	var all []plan
 	for _, hurried := range []bool{false, true} {
 		base := x.baseRun(hurried)
-		p := with(base, blow{kind: "nothing"})
+		p := with(base, blow{kind: "nothing broken"})
 		p.scenario.Nemesis, p.scenario.About = nil, base.About
 		job, err := x.job(p)
 		if err != nil {

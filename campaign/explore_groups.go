@@ -168,7 +168,22 @@ func (s *sorter) excuse(p plan, out *reading) {
 	out.excused = len(out.found) > 0
 }
 
-func keyOf(p plan, v violation) string { return v.check + "\x00" + v.kind + "\x00" + p.cause() }
+// causeOf is the fault and what it struck. Of lost data it does not matter what
+// was under way.
+func causeOf(p plan, got reading) string {
+	if !got.excused {
+		return p.cause()
+	}
+	var kinds []string
+	for _, b := range p.blows {
+		kinds = append(kinds, b.kind)
+	}
+	return strings.Join(kinds, " and ")
+}
+
+func groupKey(p plan, got reading) string {
+	return got.found[0].check + "\x00" + got.found[0].kind + "\x00" + causeOf(p, got)
+}
 
 // stream tells of a group the first time that it is seen.
 func (s *sorter) stream(p plan, r reports.Run, tell func(Group)) {
@@ -176,7 +191,7 @@ func (s *sorter) stream(p plan, r reports.Run, tell func(Group)) {
 	if len(got.found) == 0 {
 		return
 	}
-	key := keyOf(p, got.found[0])
+	key := groupKey(p, got)
 	s.mu.Lock()
 	news := !s.told[key]
 	s.told[key] = true
@@ -189,7 +204,7 @@ func (s *sorter) stream(p plan, r reports.Run, tell func(Group)) {
 func (s *sorter) group(p plan, got reading) Group {
 	v := got.found[0]
 	g := Group{
-		Check: v.check, Kind: v.kind, Cause: p.cause(), Faults: len(p.blows), Plan: p.words(),
+		Check: v.check, Kind: v.kind, Cause: causeOf(p, got), Faults: len(p.blows), Plan: p.words(),
 		Summary: v.summary, Stack: v.stack, Plans: 1, Excused: got.excused, best: p,
 	}
 	late := v.kind == checker.Overrun || v.check == "updates" || v.check == "fencing"
@@ -209,7 +224,7 @@ func (s *sorter) add(p plan, _ reports.Run, got reading) {
 	if len(got.found) == 0 {
 		return
 	}
-	key := keyOf(p, got.found[0])
+	key := groupKey(p, got)
 	g, ok := s.groups[key]
 	switch {
 	case !ok:

@@ -75,6 +75,13 @@ func (e Exploration) badTTL(ttl time.Duration, crash bool) plan {
 	return p
 }
 
+func nodesOf(n int) string {
+	if n == 1 {
+		return "one node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
 // nodeCounts tries a number of nodes: in peace, with everybody asking at once,
 // with as many nodes down as leave a majority, and with the nodes in halves of
 // which each client reaches one.
@@ -83,7 +90,7 @@ func (e Exploration) nodeCounts(n int) []plan {
 		s := e.baseRun(false)
 		s.Name = fmt.Sprintf("%s-n%d-%s", s.Name, n, nameOf(what))
 		s.Nodes[cluster.Independent] = n
-		p := with(s, blow{kind: fmt.Sprintf("%d nodes, %s", n, what)})
+		p := with(s, blow{kind: fmt.Sprintf("%s, %s", nodesOf(n), what)})
 		p.scenario.Nemesis = steps
 		p.scenario.About = fmt.Sprintf("The lock on %s.", p.words())
 		return p

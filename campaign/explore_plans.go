@@ -24,7 +24,9 @@ type blow struct {
 	// loses says that data is gone afterwards, stops that a client stands
 	// still for longer than a lease.
 	loses, stops bool
-	// brief blows are over at once: the liveness phase may follow directly.
+	// brief blows are over at once: the liveness phase may follow directly. A
+	// slow request is none: it may set a key after everybody has given it up,
+	// which no lock can prevent.
 	brief bool
 }
 
@@ -55,7 +57,11 @@ var (
 	stalls = []float64{0.5, 1.2}
 )
 
-// downtime is how long a restarted node is away, in TTLs.
+// outOfMemory is an error that go-redis does not hide by asking again.
+const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
+
+// downtime is how long a restarted node is away, and one in trouble answers with
+// errors, in TTLs.
 const downtime = 0.1
 
 // blowsAt lists the single faults for a point. Connections that are cut after
@@ -79,6 +85,7 @@ func blowsAt(p point) []blow {
 	if p.calling || p.invoke {
 		at(blow{kind: "cancelled context", brief: true}, nemesis.Cancel{Client: p.client}, 0)
 	}
+	at(blow{kind: "client crash"}, nemesis.Crash{Client: p.client}, 0)
 	if p.cmd == "" {
 		return out
 	}
@@ -88,6 +95,7 @@ func blowsAt(p point) []blow {
 	}
 	at(blow{kind: "node restart with its data"}, nemesis.Kill{Node: node, Data: cluster.Keep}, downtime)
 	at(blow{kind: "node restart without data", loses: true}, nemesis.Kill{Node: node, Data: cluster.Lose}, downtime)
+	at(blow{kind: "error replies"}, nemesis.ErrorReply{Node: node, Reply: outOfMemory}, downtime)
 	at(blow{kind: "script flush"}, nemesis.Flush{Node: node, Scripts: true}, 0)
 	at(blow{kind: "deleted keys", loses: true}, nemesis.Flush{Node: node}, 0)
 	return out
@@ -97,7 +105,7 @@ func blowsAt(p point) []blow {
 func strikesAt(p point) []blow {
 	var out []blow
 	strike := func(kind string, deed cluster.Deed, by float64) {
-		out = append(out, blow{kind: kind, at: p, size: by, brief: by < 1, step: nemesis.Step{Fault: nemesis.Strike{
+		out = append(out, blow{kind: kind, at: p, size: by, brief: by < 1 && deed != cluster.DelayRequest, step: nemesis.Step{Fault: nemesis.Strike{
 			Client: p.client, Node: p.node, Command: p.cmd, Nth: p.nth, Deed: deed, By: nemesis.TTLs(by),
 		}}})
 	}
@@ -198,7 +206,8 @@ const impatience = 0.75
 func impatient(base *scenarios.Scenario, b blow, ttl time.Duration) plan {
 	p := with(base, b)
 	p.scenario.Name += "-impatient"
-	after := float64(b.at.t)/float64(ttl) + b.size + 0.05
+	late := min(b.size, base.Workload.AcquireTimeout.TTLs)
+	after := float64(b.at.t)/float64(ttl) + late + 0.05
 	p.scenario.Length = nemesis.TTLs(math.Ceil(after*100) / 100)
 	p.scenario.Final.Wait = nemesis.TTLs(impatience)
 	return p

@@ -38,10 +38,14 @@ func (e Exploration) baseRun(hurried bool) *scenarios.Scenario {
 		// Contexts that end while somebody else holds the lock, or while a
 		// reply is late.
 		s.Name += "-hurried"
-		s.Workload.AcquireTimeout, s.Workload.CallTimeout = nemesis.TTLs(0.25), nemesis.TTLs(0.25)
+		s.Workload.AcquireTimeout, s.Workload.CallTimeout = nemesis.TTLs(hurry), nemesis.TTLs(hurry)
 	}
 	return s
 }
+
+// hurry is the deadline of calls in a hurried run, in TTLs: less than the
+// delay of a slow reply, so that a deadline cuts it off.
+const hurry = 0.1
 
 // nameOf makes a word for names of scenarios and files out of any text.
 func nameOf(text string) string {
@@ -127,7 +131,7 @@ func (w *walk) command(events []history.Event, i int) {
 	p := point{
 		at: i, t: events[i].T, client: s.Client, node: s.Node, cmd: s.Cmd, nth: w.sent[key],
 		calling: during != "",
-		when: nemesis.Trigger{Command: s.Cmd, Node: s.Node, Client: s.Client},
+		when:    nemesis.Trigger{Command: s.Cmd, Node: s.Node, Client: s.Client},
 	}
 	name := strings.TrimSuffix(s.Cmd, "SHA") // which of both is sent is the script cache's affair
 	p.struck = name + " in the background"

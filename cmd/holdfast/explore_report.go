@@ -31,7 +31,12 @@ func titleOf(g campaign.Group) string {
 	if g.Kind != g.Check {
 		what += ": " + g.Kind
 	}
-	return oneLine(what + " after " + g.Cause)
+	// What struck nothing was not a fault but how the lock was used.
+	word := " after "
+	if !strings.Contains(g.Cause, " at ") && !g.Excused {
+		word = " with "
+	}
+	return oneLine(what + word + g.Cause)
 }
 
 func newsLine(g campaign.Group) string {
