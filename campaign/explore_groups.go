@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-io/holdfast/checker"
@@ -81,7 +80,6 @@ type sorter struct {
 	topology cluster.Topology
 	nodes    int
 
-	mu     sync.Mutex
 	told   map[string]bool
 	groups map[string]*Group
 }
@@ -192,11 +190,8 @@ func (s *sorter) stream(p plan, r reports.Run, tell func(Group)) {
 		return
 	}
 	key := groupKey(p, got)
-	s.mu.Lock()
-	news := !s.told[key]
-	s.told[key] = true
-	s.mu.Unlock()
-	if news {
+	if !s.told[key] {
+		s.told[key] = true
 		tell(s.group(p, got))
 	}
 }
@@ -220,7 +215,7 @@ func (s *sorter) group(p plan, got reading) Group {
 }
 
 // add puts a run into its group.
-func (s *sorter) add(p plan, _ reports.Run, got reading) {
+func (s *sorter) add(p plan, got reading) {
 	if len(got.found) == 0 {
 		return
 	}

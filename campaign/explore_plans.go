@@ -237,7 +237,9 @@ func unalike(plans []plan) []plan {
 	seen := map[string]bool{}
 	var out []plan
 	for _, p := range plans {
-		key := fmt.Sprintf("%+v %v %v %v %v", p.scenario.Nemesis, p.scenario.Workload, p.scenario.Length, p.scenario.Nodes, p.ttl)
+		// With the types: a crash and a cancelled call of c1 have the same
+		// fields.
+		key := fmt.Sprintf("%#v %v %v %v %v", p.scenario.Nemesis, p.scenario.Workload, p.scenario.Length, p.scenario.Nodes, p.ttl)
 		if !seen[key] {
 			seen[key] = true
 			out = append(out, p)

@@ -99,7 +99,7 @@ func (r Runner) width(jobs []store.Job) int {
 }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
-	return r.Child != nil && (r.Isolate || len(jobs) >= worthChildren) && jobs[0].World != string(cluster.Process)
+	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && jobs[0].World != string(cluster.Process)
 }
 
 // work takes jobs until there are none.
