@@ -73,8 +73,8 @@ func (b *exploreBar) line(spent time.Duration) string {
 	filled := min(barWidth*b.done/b.total, barWidth)
 	rate := float64(b.done) / max(spent.Seconds(), 0.001)
 	left := time.Duration(float64(b.total-b.done) / rate * float64(time.Second)).Round(time.Second)
-	return fmt.Sprintf("[%s%s] %d of %d runs, %.0f a second, %v left, %d causes found",
-		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), b.done, b.total, rate, left, b.found)
+	return fmt.Sprintf("[%s%s] %d of %d runs, %.0f a second, %v left, %s found",
+		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), b.done, b.total, rate, left, count(b.found, "cause"))
 }
 
 func (b *exploreBar) planned(total int) {

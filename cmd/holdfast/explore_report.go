@@ -67,8 +67,16 @@ func sums(f *campaign.Findings) string {
 
 // what the exploration was, in a few words.
 func setUp(f *campaign.Findings) string {
-	return fmt.Sprintf("%s on %s, %d node%s, %d clients, depth %d, seed %d", f.Lock, f.Topology, f.Nodes,
-		map[bool]string{false: "s"}[f.Nodes == 1], f.Clients, f.Depth, f.Seed)
+	return fmt.Sprintf("%s on %s, %s, %d clients, depth %d, seed %d", f.Lock, f.Topology,
+		count(f.Nodes, "node"), f.Clients, f.Depth, f.Seed)
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // parts of the report: what is the lock's own, and what is nobody's.
@@ -96,7 +104,7 @@ func exploreText(w io.Writer, f *campaign.Findings, opt reports.TextOptions) err
 	case len(own) == 0:
 		b.WriteString("\nNothing found: the lock survives each of these faults.\n")
 	default:
-		fmt.Fprintf(&b, "\nWhat breaks %s: %d causes\n", f.Lock, len(own))
+		fmt.Fprintf(&b, "\nWhat breaks %s: %s\n", f.Lock, count(len(own), "cause"))
 	}
 	n := 0
 	for _, g := range own {
@@ -104,7 +112,7 @@ func exploreText(w io.Writer, f *campaign.Findings, opt reports.TextOptions) err
 		groupText(&b, n, g, opt)
 	}
 	if len(excused) > 0 {
-		fmt.Fprintf(&b, "\n%s: %d causes\n", headExcused, len(excused))
+		fmt.Fprintf(&b, "\n%s: %s\n", headExcused, count(len(excused), "cause"))
 	}
 	for _, g := range excused {
 		n++
@@ -140,7 +148,7 @@ func groupText(b *strings.Builder, n int, g campaign.Group, opt reports.TextOpti
 	if g.Remark != "" {
 		line("remark", g.Remark)
 	}
-	line("plan", fmt.Sprintf("%s; %d plan%s like it", g.Plan, g.Plans, map[bool]string{false: "s"}[g.Plans == 1]))
+	line("plan", fmt.Sprintf("%s; %s like it", g.Plan, count(g.Plans, "plan")))
 	if also := alsoWords(g); also != "" {
 		line("also", also)
 	}
