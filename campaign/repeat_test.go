@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -62,18 +61,6 @@ func differ(a, b *history.History) string {
 	return fmt.Sprintf("one has %d events, the other %d", len(a.Events), len(b.Events))
 }
 
-// dialsRace says of which locks a history may come out in more ways than one.
-// They bound a call and its dial by the same span, both end at one instant, and
-// go-redis tells of whichever it sees first. It is the one difference that is
-// known, and this exception goes away when the simulator lets a dial that timed
-// out end a moment later than the call that waits for it.
-func dialsRace(lock string) bool { return lock == "redlock" || lock == "reference" }
-
-// mayRace are the jobs in which dials of such a lock time out.
-func mayRace(j store.Job) bool {
-	return dialsRace(j.Lock) && strings.HasPrefix(j.Scenario, "partition-")
-}
-
 // TestSameSeedSameBytes: a run is a function of its seed. It does not depend
 // on the number of cores, on what else the machine does, or on the runs that
 // the process has played before.
@@ -90,7 +77,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		for i := 0; i < len(jobs); i += every {
 			j := jobs[i]
 			run, h := mustPlay(t, j)
-			if run.HistorySHA256 != first[i].HistorySHA256 && !mayRace(j) {
+			if run.HistorySHA256 != first[i].HistorySHA256 {
 				t.Errorf("%s: other bytes %s: %s", run.Repeat, how, differ(histories[i], h))
 			}
 		}
@@ -103,7 +90,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		// A child plays every other job or so, hence in another order.
 		runs := Runner{Child: childOf(childServes, env)}.Play(context.Background(), jobs)
 		for i, run := range runs {
-			if run.HistorySHA256 != first[i].HistorySHA256 && !mayRace(jobs[i]) {
+			if run.HistorySHA256 != first[i].HistorySHA256 {
 				t.Errorf("%s: other bytes in a process with %s: %s", run.Repeat, env, run.Error)
 			}
 		}
@@ -137,7 +124,7 @@ func TestRandomPlansRepeat(t *testing.T) {
 			s := RandomScenario(seed, c.topology)
 			onCores(1, func() { _, one, h1 = random(t, c.lock, c.topology, seed) })
 			onCores(2, func() { _, two, h2 = random(t, c.lock, c.topology, seed) })
-			if one.HistorySHA256 != two.HistorySHA256 && !dialsRace(c.lock) {
+			if one.HistorySHA256 != two.HistorySHA256 {
 				t.Errorf("%s on %s: %sother bytes on two cores: %s", c.lock, c.topology, planOf(s), differ(h1, h2))
 			}
 			if one.Error != "" || len(one.Leaks) > 0 {

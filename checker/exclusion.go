@@ -177,7 +177,7 @@ func (f *Facts) tell(kind string, first, second *Acquisition) string {
 	switch {
 	case kind == Broken:
 		return fmt.Sprintf("%s was granted %s at %s while %s still believed it held it (granted at %s), although %s's lease was guaranteed until %s: the lock service broke its promise.",
-			two, lock, f.at(second.Done), one, f.at(first.Done), one, f.at(lastGuarantee(first)))
+			two, lock, f.at(second.Done), one, f.at(first.Done), one, f.at(first.LeaseEnd))
 	case second.LeaseEnd <= second.Done && second.LeaseEnd <= first.LeaseEnd:
 		// The pause inside an acquire: the later grant is the stale one.
 		return fmt.Sprintf("%s heard at %s that it had been granted %s, when its lease had already ended at %s and %s held it (granted at %s): %s outlived its lease by %s.",

@@ -63,8 +63,8 @@ func (r *procRun) play(ctx context.Context) *Result {
 	err := r.begin()
 	interrupted := err == nil && r.sleep(ctx, r.cfg.Scenario.Length.Of(r.cfg.TTL))
 	if r.cfg.Scenario.Final.Heal {
-		err = errors.Join(err, r.driver.HealAll())
-		if err == nil && !interrupted && r.failure() == nil {
+		// What goes wrong here is told once, by the last call below.
+		if healed := r.driver.HealAll(); healed == nil && err == nil && !interrupted && r.failure() == nil {
 			interrupted = r.final(ctx)
 		}
 	}

@@ -98,7 +98,7 @@ func (c Config) header(nodes int) history.Header {
 	return history.Header{
 		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Clients: s.Clients,
-		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: c.Lock.Abilities,
+		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: append([]string{}, c.Lock.Abilities...),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
 }

@@ -180,8 +180,8 @@ func (r *simRun) play() *Result {
 	}
 	interrupted := r.sleep(r.cfg.Scenario.Length.Of(r.cfg.TTL))
 	if r.cfg.Scenario.Final.Heal {
-		res.Err = r.driver.HealAll()
-		if !interrupted {
+		// What goes wrong here is told once, by the last call below.
+		if healed := r.driver.HealAll(); healed == nil && !interrupted {
 			interrupted = r.final()
 		}
 	}

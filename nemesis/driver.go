@@ -25,7 +25,8 @@ type Driver struct {
 	ctx context.Context
 
 	mu      sync.Mutex
-	counts  []int // matches so far, a step each
+	counts  []int  // matches so far, a step each
+	struck  []bool // whether it was injected, a step each
 	holders []string
 	active  map[int]*active
 	nextID  int
@@ -49,7 +50,7 @@ func NewDriver(plan Plan, c cluster.Cluster, ttl time.Duration, record func(hist
 	plan = plan.For(c.Topology())
 	return &Driver{
 		plan: plan, cluster: c, ttl: ttl, record: record,
-		ctx: context.Background(), counts: make([]int, len(plan)), active: map[int]*active{},
+		ctx: context.Background(), counts: make([]int, len(plan)), struck: make([]bool, len(plan)), active: map[int]*active{},
 	}
 }
 
@@ -58,7 +59,7 @@ func NewDriver(plan Plan, c cluster.Cluster, ttl time.Duration, record func(hist
 func (d *Driver) Start() {
 	for i := range d.plan {
 		if step := d.plan[i]; step.When.timed() {
-			d.after(step.When.At.Of(d.ttl), func() { d.inject(step, history.Event{}) })
+			d.after(step.When.At.Of(d.ttl), func() { d.inject(i, history.Event{}) })
 		}
 	}
 }
@@ -79,7 +80,7 @@ func (d *Driver) Observe(ev history.Event) {
 		fire := d.counts[i] == max(step.When.Nth, 1) && !d.closed
 		d.mu.Unlock()
 		if fire {
-			d.after(step.When.After.Of(d.ttl), func() { d.inject(step, ev) })
+			d.after(step.When.After.Of(d.ttl), func() { d.inject(i, ev) })
 		}
 	}
 }
@@ -141,7 +142,8 @@ func (d *Driver) scene(ev history.Event) Scene {
 	return s
 }
 
-func (d *Driver) inject(step Step, ev history.Event) {
+func (d *Driver) inject(number int, ev history.Event) {
+	step := d.plan[number]
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -164,9 +166,13 @@ func (d *Driver) inject(step Step, ev history.Event) {
 	}
 	a := &active{id: id, kind: kind, effect: effect}
 	d.mu.Lock()
+	d.struck[number] = true
 	d.active[id] = a
 	d.mu.Unlock()
-	if !step.For.IsZero() {
+	switch {
+	case effect.Over:
+		d.heal(a)
+	case !step.For.IsZero():
 		d.after(step.For.Of(d.ttl), func() { d.heal(a) })
 	}
 }
@@ -232,14 +238,14 @@ func (d *Driver) Err() error {
 	return errors.Join(d.errs...)
 }
 
-// Unfired lists the steps whose trigger has not fired: a plan whose fault
-// never happened proves nothing.
+// Unfired lists the steps that never struck: a plan whose fault never happened
+// proves nothing.
 func (d *Driver) Unfired() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []string
 	for i, step := range d.plan {
-		if !step.When.timed() && d.counts[i] < max(step.When.Nth, 1) {
+		if !d.struck[i] {
 			out = append(out, fmt.Sprintf("%s (%v)", step.Fault.Kind(), step.When))
 		}
 	}

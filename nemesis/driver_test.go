@@ -61,7 +61,7 @@ func TestEventsStartStepsBeforeTheClientGoesOn(t *testing.T) {
 		d.Start()
 		d.Observe(op("c1", "acquire", history.OK))
 		same(t, "after the first", c.log())
-		same(t, "unfired after the first", d.Unfired(), "pause (acquire ok number 2)")
+		same(t, "unfired after the first", d.Unfired(), "pause (acquire ok number 2)", "stall (acquire ok number 1, 0.3ttl later)")
 		d.Observe(op("c2", "acquire", history.OK))
 		same(t, "after the second", c.log(), "0s pause c2")
 		d.Observe(op("c3", "acquire", history.OK))
@@ -75,6 +75,25 @@ func TestEventsStartStepsBeforeTheClientGoesOn(t *testing.T) {
 			t.Error(err)
 		}
 		same(t, "the newest heals first", c.log()[2:], "10s unstall n1", "10s resume c2")
+	})
+}
+
+// TestFaultsThatComeTooLateAreUnfired: a time after the end, and a wait after
+// an event that outlasts the run, are faults that never happened.
+func TestFaultsThatComeTooLateAreUnfired(t *testing.T) {
+	plan := Plan{
+		{When: Trigger{At: TTLs(10)}, Fault: Stall{}},
+		{When: Trigger{Op: "acquire", Type: history.OK, After: TTLs(10)}, Fault: Pause{Client: "c1"}},
+		{When: Trigger{At: TTLs(0.1)}, Fault: Clock{Jump: TTLs(1)}},
+	}
+	play(t, cluster.Single, 1, plan, func(t *testing.T, c *fake, d *Driver) {
+		d.Start()
+		d.Observe(op("c1", "acquire", history.OK))
+		time.Sleep(ttl)
+		if err := d.HealAll(); err != nil {
+			t.Error(err)
+		}
+		same(t, "unfired", d.Unfired(), "stall (at 10ttl)", "pause (acquire ok number 1, 10ttl later)")
 	})
 }
 

@@ -50,6 +50,8 @@ type Effect struct {
 	// Heal undoes it. It is called once, on a context that outlives the
 	// run's own; nil where there is nothing to undo.
 	Heal func(ctx context.Context) error
+	// Over says that the fault has come and gone: a flush, a cancelled call.
+	Over bool
 	// Died names clients that the fault ended, for their last note.
 	Died []string
 }

@@ -6,6 +6,15 @@ import (
 	"github.com/holdfast-io/holdfast/cluster"
 )
 
+// onClient finds the verbs and the one client of a fault.
+func onClient[T any](s Scene, target, fallback string) (v T, client string, err error) {
+	if v, err = verbs[T](s); err != nil {
+		return v, "", err
+	}
+	client, err = s.one(target, fallback)
+	return v, client, err
+}
+
 // Pause stops a client as a GC pause, a page fault or a stopped VM does:
 // nothing of it runs, arrived bytes wait in its sockets, its monotonic clock
 // goes on. Source: Kleppmann's client 1.
@@ -22,11 +31,7 @@ func (Pause) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanPau
 
 // Inject implements [Fault].
 func (f Pause) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Pauser](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Pauser](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -52,11 +57,7 @@ func (Crash) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanCra
 
 // Inject implements [Fault].
 func (f Crash) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Pauser](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Pauser](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -80,16 +81,12 @@ func (Cancel) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanCa
 
 // Inject implements [Fault].
 func (f Cancel) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Canceller](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordCaller)
+	v, client, err := onClient[cluster.Canceller](s, f.Client, wordCaller)
 	if err != nil {
 		return Effect{}, err
 	}
 	if err := v.CancelCall(ctx, client); err != nil {
 		return Effect{}, err
 	}
-	return Effect{On: []string{client}, What: client + "'s call is cancelled"}, nil
+	return Effect{On: []string{client}, What: client + "'s call is cancelled", Over: true}, nil
 }

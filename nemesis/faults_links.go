@@ -268,11 +268,7 @@ func (LoseReply) Needs() []cluster.Ability { return []cluster.Ability{cluster.Ca
 
 // Inject implements [Fault].
 func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Linker](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Linker](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -284,13 +280,13 @@ func (f LoseReply) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err := v.LoseReply(ctx, client, node, strings.ToUpper(f.Command), nth); err != nil {
 		return Effect{}, err
 	}
-	command := f.Command
-	if command == "" {
-		command = "command"
+	command := "command"
+	if f.Command != "" {
+		command = strings.ToUpper(f.Command)
 	}
 	return Effect{
 		On:   []string{cluster.Link{From: node, To: client}.String()},
-		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, strings.ToUpper(command), nth, node),
+		What: fmt.Sprintf("%s loses the reply of %s number %d from %s", client, command, nth, node),
 	}, nil
 }
 
@@ -314,11 +310,7 @@ func (Strike) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanSt
 
 // Inject implements [Fault].
 func (f Strike) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Striker](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	client, err := s.one(f.Client, wordHolder)
+	v, client, err := onClient[cluster.Striker](s, f.Client, wordHolder)
 	if err != nil {
 		return Effect{}, err
 	}

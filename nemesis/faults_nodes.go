@@ -217,7 +217,7 @@ func (f Flush) Inject(ctx context.Context, s Scene) (Effect, error) {
 	do := func(ctx context.Context, node string) error { return v.Flush(ctx, node, f.Scripts) }
 	none := func(context.Context, string) error { return nil }
 	e, err := onNodes(ctx, s, f.Node, what, do, none)
-	e.Heal = nil // what is deleted stays deleted
+	e.Heal, e.Over = nil, true // what is deleted stays deleted
 	return e, err
 }
 

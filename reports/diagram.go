@@ -101,7 +101,7 @@ func gutterOf(h *history.History, width int) int {
 			widest = max(widest, len(e.Op.Client)+len(" lease"))
 		case e.Server != nil:
 			widest = max(widest, len(e.Server.Node)+len(" key"))
-		case e.Nemesis != nil:
+		case e.Nemesis != nil && e.Nemesis.Phase != history.Never:
 			widest = max(widest, len(e.Nemesis.Fault))
 		}
 	}

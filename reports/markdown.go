@@ -52,7 +52,14 @@ func standingMark(r Run) string {
 func firstSentence(r Run) string {
 	for _, c := range violated(r.Checks) {
 		for _, v := range c.Violations {
-			return sentence(v)
+			// The sentence belongs to the headline: a check that is broken may
+			// list an overrun first.
+			if v.Kind == kindOf(c) {
+				return sentence(v)
+			}
+		}
+		if len(c.Violations) > 0 {
+			return sentence(c.Violations[0])
 		}
 	}
 	for _, g := range grounds(r) {

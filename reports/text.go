@@ -376,8 +376,12 @@ func (p *page) foot(r Run) {
 
 // runLine is where and how long it ran.
 func runLine(r Run) string {
-	return fmt.Sprintf("world %s, topology %s, seed %d, TTL %s, %d ops, %s virtual, %s wall",
-		r.World, r.Topology, r.Seed, sec(r.TTLNanos), r.Ops, num(r.VirtualSeconds), num(r.WallSeconds))
+	lasted := num(r.VirtualSeconds) + " virtual, " + num(r.WallSeconds) + " wall"
+	if r.World != "sim" {
+		lasted = num(r.VirtualSeconds) + " of real time, " + num(r.WallSeconds) + " with the set-up"
+	}
+	return fmt.Sprintf("world %s, topology %s, seed %d, TTL %s, %d ops, %s",
+		r.World, r.Topology, r.Seed, sec(r.TTLNanos), r.Ops, lasted)
 }
 
 func num(seconds float64) string {

@@ -52,10 +52,14 @@ type Job struct {
 // name without the ending.
 func (j Job) Dir(root string) string {
 	name := strings.TrimSuffix(filepath.Base(j.Scenario), filepath.Ext(j.Scenario))
-	leaf := fmt.Sprintf("%s-%d", j.World, j.Seed)
+	leaf := j.World
 	if j.Topology != "" {
-		leaf = fmt.Sprintf("%s-%s-%d", j.World, j.Topology, j.Seed)
+		leaf += "-" + j.Topology
 	}
+	if j.TTL != 0 {
+		leaf += "-ttl" + j.TTL.String()
+	}
+	leaf += fmt.Sprintf("-%d", j.Seed)
 	return filepath.Join(root, name, j.Lock, leaf)
 }
 

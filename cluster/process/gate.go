@@ -128,15 +128,21 @@ type side struct {
 	lost     bool // bytes have been dropped: TCP cannot go on
 }
 
+// waiting is a chunk on its way.
+type waiting struct {
+	chunk *stream.StreamChunk
+	due   time.Time
+}
+
 // run moves chunks until the connection is over. The state of the link is read
 // after a chunk has arrived and never before, so nothing that is sent after a
 // cut has been made gets through.
 func (s *side) run(stub *toxics.ToxicStub) {
 	defer s.conn.die()
-	var queue []*stream.StreamChunk
+	var queue []waiting
 	input, ended := stub.Input, false
 	for {
-		cut, delay, changed := s.dir.state()
+		cut, _, changed := s.dir.state()
 		if cut != "" && len(queue) > 0 {
 			s.lost, queue = true, nil
 		}
@@ -147,9 +153,9 @@ func (s *side) run(stub *toxics.ToxicStub) {
 		}
 		var due <-chan time.Time
 		if len(queue) > 0 {
-			wait := time.Until(queue[0].Timestamp.Add(delay))
+			wait := time.Until(queue[0].due)
 			if wait <= 0 {
-				if !s.forward(stub, queue[0]) {
+				if !s.forward(stub, queue[0].chunk) {
 					return
 				}
 				queue = queue[1:]
@@ -162,7 +168,10 @@ func (s *side) run(stub *toxics.ToxicStub) {
 			if chunk == nil {
 				input, ended = nil, true
 			} else {
-				queue = append(queue, chunk)
+				// What is sent under a delay is late, healed or not, as a
+				// packet on its way is.
+				_, delay, _ := s.dir.state()
+				queue = append(queue, waiting{chunk: chunk, due: chunk.Timestamp.Add(delay)})
 			}
 		case <-due:
 		case <-changed:

@@ -128,8 +128,8 @@ func (w *World) Mend(ctx context.Context, l cluster.Link) error {
 	return w.changeLink(ctx, "mend", l, true, func(d *direction) { d.cut = "" })
 }
 
-// Delay adds to the latency of one direction; what waits already waits for the
-// new delay, counted from its arrival.
+// Delay adds to the latency of one direction, for what is sent from now on.
+// What is on its way arrives when it would have.
 func (w *World) Delay(ctx context.Context, l cluster.Link, by time.Duration) error {
 	if by < 0 {
 		return fmt.Errorf("delay %s by %s: a delay cannot be negative", l, by)

@@ -91,11 +91,11 @@ func (w *World) masterOf(name string) string {
 	return w.proxies[cluster.Link{From: name, To: w.primary}].addr
 }
 
-// PrimaryNode is the node that clients reach as "primary"; it is empty where
-// the cluster is not replicated.
+// PrimaryNode is the node that clients reach as "primary"; where the cluster is
+// not replicated it is the first.
 func (w *World) PrimaryNode() string {
 	if w.cfg.Topology != cluster.Replicated {
-		return ""
+		return w.nodeNames[0]
 	}
 	w.linkMu.Lock()
 	defer w.linkMu.Unlock()

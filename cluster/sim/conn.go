@@ -71,7 +71,7 @@ func (w *World) dial(ctx context.Context, cl *client, target string) (net.Conn, 
 	}
 	if c == nil { // SYN or SYN-ACK is lost: TCP tries again until somebody gives up
 		<-ctx.Done()
-		cl.gate.pass()
+		w.giveUp(cl, target)
 		return nil, fail(ctx.Err())
 	}
 	timer := time.NewTimer(wait)
@@ -79,7 +79,7 @@ func (w *World) dial(ctx context.Context, cl *client, target string) (net.Conn, 
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		cl.gate.pass()
+		w.giveUp(cl, target)
 		c.shut(net.ErrClosed)
 		return nil, fail(ctx.Err())
 	}
@@ -90,6 +90,24 @@ func (w *World) dial(ctx context.Context, cl *client, target string) (net.Conn, 
 		return nil, fail(c.err)
 	}
 	return c, nil
+}
+
+// giveUp lets a moment of its own pass before a dial says that it timed out.
+// go-redis dials on another goroutine than the one that waits for the dial,
+// and a lock may bound both by the same span: ended at the same instant, the
+// two would race for which error the caller sees.
+func (w *World) giveUp(cl *client, target string) {
+	w.mu.Lock()
+	if target == cluster.Primary {
+		target = w.primary.name
+	}
+	moment := slots * time.Nanosecond
+	if l, ok := w.links[cluster.Link{From: cl.name, To: target}]; ok {
+		moment += time.Duration(l.slot)
+	}
+	w.mu.Unlock()
+	time.Sleep(moment)
+	cl.gate.pass()
 }
 
 // open makes the connection's state. It returns no connection where packets
@@ -125,7 +143,7 @@ func (w *World) open(cl *client, target string) (*conn, time.Duration, error) {
 		c.sess.resource = w.newResourceSession(cl.name)
 	} else {
 		c.sess.node = w.byName[host]
-		if c.sess.node.down {
+		if c.sess.node.down.Load() {
 			return nil, 0, syscall.ECONNREFUSED
 		}
 		c.sess.redis = c.sess.node.newSession(cl.name)
@@ -184,7 +202,7 @@ func (c *conn) arriveUp(at int64, chunk []byte) {
 // arrive runs f now, or when the stall is over.
 func (n *node) arrive(f func()) {
 	n.mu.Lock()
-	if n.stalled && !n.down {
+	if n.stalled && !n.down.Load() {
 		n.backlog = append(n.backlog, f)
 		n.mu.Unlock()
 		return

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -46,7 +47,7 @@ type node struct {
 	scratch     bytes.Buffer
 	scratchPeer *server.Peer
 
-	down     bool
+	down     atomic.Bool
 	stalled  bool
 	backlog  []func() // what arrived during a stall
 	errReply string   // answer to every command on a key
@@ -353,7 +354,7 @@ func (n *node) arm() {
 	if n.timer != nil {
 		n.timer.Stop()
 	}
-	if n.down || n.replica || len(n.deadlines) == 0 {
+	if n.down.Load() || n.replica || len(n.deadlines) == 0 {
 		return
 	}
 	next := int64(math.MaxInt64)
@@ -371,7 +372,7 @@ func (n *node) arm() {
 // expire is the timer's call.
 func (n *node) expire() {
 	n.mu.Lock()
-	if n.down || n.stalled {
+	if n.down.Load() || n.stalled {
 		n.mu.Unlock()
 		return
 	}

@@ -186,7 +186,7 @@ func (w *World) send(from, to *node, apply func()) {
 		}
 		to.mu.Lock()
 		defer to.mu.Unlock()
-		if !to.down && to.replica {
+		if !to.down.Load() && to.replica {
 			apply()
 		}
 	})
@@ -199,7 +199,7 @@ func (w *World) resync(from, to *node) {
 	}
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	if from.down {
+	if from.down.Load() {
 		return
 	}
 	all := from.snapshot()
@@ -227,7 +227,7 @@ func (w *World) Promote(_ context.Context, name string) error {
 		return fmt.Errorf("promote %s: topology %s: %w", name, w.cfg.Topology, cluster.ErrUnsupported)
 	}
 	n.mu.Lock()
-	if n.down {
+	if n.down.Load() {
 		n.mu.Unlock()
 		return fmt.Errorf("promote %s: the node is down", name)
 	}

@@ -133,7 +133,7 @@ func (w *World) Leftovers() []history.Server {
 func (n *node) every(cmd string) []history.Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.down {
+	if n.down.Load() {
 		return nil
 	}
 	return n.everyLocked(cmd)

@@ -176,11 +176,11 @@ func (w *World) Kill(_ context.Context, name string) error {
 		return err
 	}
 	n.mu.Lock()
-	if n.down {
+	if n.down.Load() {
 		n.mu.Unlock()
 		return fmt.Errorf("node %s is down already", name)
 	}
-	n.down = true
+	n.down.Store(true)
 	n.stalled = false
 	n.backlog = nil
 	if n.disk != nil {
@@ -200,7 +200,7 @@ func (w *World) Restart(_ context.Context, name string, data cluster.Data) error
 		return err
 	}
 	n.mu.Lock()
-	if !n.down {
+	if !n.down.Load() {
 		n.mu.Unlock()
 		return fmt.Errorf("node %s is running", name)
 	}
@@ -223,7 +223,7 @@ func (w *World) Restart(_ context.Context, name string, data cluster.Data) error
 			lost = append(lost, now)
 		}
 	}
-	n.down = false
+	n.down.Store(false)
 	n.mu.Unlock()
 	w.emit(lost)
 	n.expire()
@@ -257,7 +257,7 @@ func (w *World) Stall(_ context.Context, name string) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.down || n.stalled {
+	if n.down.Load() || n.stalled {
 		return fmt.Errorf("node %s is down or stalled already", name)
 	}
 	n.stalled = true

@@ -236,7 +236,7 @@ func (w *World) Close() error {
 	}
 	for _, n := range w.nodes {
 		n.mu.Lock()
-		n.down = true
+		n.down.Store(true)
 		if n.timer != nil {
 			n.timer.Stop()
 		}

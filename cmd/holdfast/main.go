@@ -14,12 +14,22 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the run in order, the second one ends the program:
-	// a heal that hangs must not hold its user up. What the kernel would leave
-	// running then has been told to die with its parent.
-	context.AfterFunc(ctx, stop)
-	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, cancel := context.WithCancel(context.Background())
+	go cancelOnSignal(cancel) // lives as long as the program
+	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// cancelOnSignal ends the run in order at the first signal; the second one
+// ends the program, since a heal that hangs must not hold its user up. What
+// then still runs has been told to die with its parent. The handler goes
+// before the run hears of it:
+//
+//	run   "interrupted, once more to end at once"
+//	user  Ctrl-C            <- would be swallowed by a handler that is there
+func cancelOnSignal(cancel context.CancelFunc) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals
+	signal.Stop(signals)
+	cancel()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,9 @@ func newMatrix(io streams) *cobra.Command {
 that was found, or pass. A ! marks a cell that did not come out as its scenario
 expects. Below stands what each lock's author promises, and what was measured.
 
-A cell is empty where the scenario is not about the lock: run it with --lock to
-see it all the same.`,
+Without --lock every scenario is played against all the locks that it is about;
+a cell is empty where it is not about the lock. Locks that are named with --lock
+are played against every scenario.`,
 		Example: `  holdfast matrix
   holdfast matrix --lock redlock,reference --seeds 10
   holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown`,
@@ -45,6 +47,7 @@ func matrix(ctx context.Context, io streams, sel selection, names []string) erro
 	if len(names) == 0 {
 		names = scenarios.Names()
 	}
+	sel.known = true
 	jobs, err := sel.plan(names, "holdfast list")
 	if err != nil {
 		return err
@@ -96,8 +99,12 @@ func claims(locks []string) []reports.Claim {
 		if e.Quorum {
 			loss = []string{"partition-minority", "crash-restart-amnesia"}
 		}
+		pause := []string{"kleppmann-gc-pause"}
+		if strings.Contains(p.GCPauseTolerance, "guarded") {
+			pause = []string{"kleppmann-fencing"} // the plain resource is outside the promise
+		}
 		for _, c := range []reports.Claim{
-			{Claim: "tolerance of GC pauses", Promise: p.GCPauseTolerance, Scenarios: []string{"kleppmann-gc-pause", "kleppmann-fencing"}},
+			{Claim: "tolerance of GC pauses", Promise: p.GCPauseTolerance, Scenarios: pause},
 			{Claim: "survives the loss of a node", Promise: p.SurvivesNodeLoss, Scenarios: loss},
 			{Claim: "renews itself", Promise: p.RenewsItself, Scenarios: []string{"slow-work", "renewal-blip"}},
 		} {

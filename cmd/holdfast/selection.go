@@ -27,6 +27,8 @@ type selection struct {
 	out      string
 	format   string
 	quiet    bool
+	// known takes all locks that a scenario is about where none is named.
+	known bool
 }
 
 // Bounds that keep a slip of the finger from filling the memory or the day: a
@@ -171,7 +173,10 @@ func isFile(path string) bool {
 
 // chosen turns --lock into names.
 func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error) {
-	if len(s.locks) == 0 {
+	switch {
+	case len(s.locks) == 0 && s.known:
+		return known(sc), nil
+	case len(s.locks) == 0:
 		return sc.Locks, nil
 	}
 	var out []string
@@ -193,6 +198,17 @@ func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error)
 		}
 	}
 	return unique(out), nil
+}
+
+// known lists the locks of the catalogue that a scenario is about.
+func known(sc *scenarios.Scenario) []string {
+	var out []string
+	for _, e := range catalogue.All() {
+		if sc.Knows(e.Name) {
+			out = append(out, e.Name)
+		}
+	}
+	return out
 }
 
 // jobs lists the runs for one scenario.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/checker"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+// comparison is one scenario that both worlds play.
+type comparison struct {
+	scenario string
+	// ttl on real servers; zero is the default of a second.
+	ttl time.Duration
+}
+
+// quick are the scenarios whose figures leave real servers room enough at a
+// TTL of one second. A failover takes 0.1 to 0.2 s on a busy machine; go-redis
+// dials again 0.1 s after a refusal, and all that must be well inside the
+// 0.25 TTL of the holder's work.
+var quick = []comparison{
+	{scenario: "calm"}, {scenario: "slow-work"}, {scenario: "kleppmann-gc-pause"}, {scenario: "kleppmann-fencing"},
+	{scenario: "kleppmann-clock-jump", ttl: 2 * time.Second}, {scenario: "failover-before-replication", ttl: 3 * time.Second}, {scenario: "partition-holder"},
+	{scenario: "partition-minority"}, {scenario: "delayed-restart"}, {scenario: "node-stall"}, {scenario: "redlock-fence"},
+}
+
+// patient need a longer TTL, since something in them takes a time of its own:
+//
+//   - crash-restart-amnesia: a redis-server is back after 0.1 to 0.3 s, which
+//     must be well inside the 0.25 TTL of the holder's work;
+//   - renewal-blip: go-redis tries for about two seconds, which must be well
+//     below the TTL.
+var patient = []comparison{
+	{scenario: "crash-restart-amnesia", ttl: 3 * time.Second},
+	{scenario: "renewal-blip", ttl: 6 * time.Second},
+}
+
+// TestParity: one scenario file, two worlds, one verdict.
+func TestParity(t *testing.T) {
+	needServers(t)
+	compareWorlds(t, quick)
+}
+
+func TestParityWithLongLeases(t *testing.T) {
+	needServers(t)
+	if os.Getenv("HOLDFAST_LONG") != "1" {
+		t.Skip("takes minutes: set HOLDFAST_LONG=1")
+	}
+	compareWorlds(t, patient)
+}
+
+func compareWorlds(t *testing.T, list []comparison) {
+	var simulated, real []store.Job
+	for _, c := range list {
+		s, err := scenarios.Load(c.scenario)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lock := range s.Locks {
+			simulated = append(simulated, store.Job{Scenario: c.scenario, Lock: lock, World: "sim", Seed: 1})
+			real = append(real, store.Job{Scenario: c.scenario, Lock: lock, World: "process", Seed: 1, TTL: c.ttl})
+		}
+	}
+	root := t.TempDir()
+	inSim := campaign.Runner{Root: root}.Play(context.Background(), simulated)
+	onServers, lags := sideBySide(root, real, 8)
+	// Real time has its price: on a machine that stands still for a good part
+	// of a TTL, the story that a scenario tells in fortieths of it is another
+	// one. Only such a run is played again, with time enough.
+	for i, s := range inSim {
+		patience := real[i]
+		patience.TTL = 4 * time.Duration(onServers[i].TTLNanos)
+		if told(s) != told(onServers[i]) && lags[i] > time.Duration(onServers[i].TTLNanos)/40 {
+			t.Logf("%s / %s said %s while the machine stood still for %v: again with a TTL of %v",
+				s.Scenario, s.Lock, told(onServers[i]), lags[i], patience.TTL)
+			again, lag := sideBySide(root, []store.Job{patience}, 1)
+			onServers[i], lags[i] = again[0], lag[0]
+		}
+	}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "scenario\tlock\tsim\tprocess\twall")
+	for i, s := range inSim {
+		p := onServers[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1fs\n", s.Scenario, s.Lock, told(s), told(p), p.WallSeconds)
+		if told(s) != told(p) || p.Error != "" || reports.Stand(p) != reports.AsExpected {
+			t.Errorf("%s / %s: sim says %s, process says %s %v %s (the machine stood still for %v at most)",
+				s.Scenario, s.Lock, told(s), told(p), p.Mismatches, p.Error, lags[i])
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &table)
+}
+
+// sideBySide plays runs on real servers, several at a time since they mostly
+// wait, and measures for each how late a timer came at worst.
+func sideBySide(root string, jobs []store.Job, width int) ([]reports.Run, []time.Duration) {
+	runs, lags := make([]reports.Run, len(jobs)), make([]time.Duration, len(jobs))
+	places := make(chan struct{}, width)
+	var all sync.WaitGroup
+	for i, j := range jobs {
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			over, worst := make(chan struct{}), make(chan time.Duration)
+			go watchTimers(over, worst)
+			runs[i], _ = campaign.Play(context.Background(), j, root)
+			close(over)
+			lags[i] = <-worst
+		})
+	}
+	all.Wait()
+	return runs, lags
+}
+
+// watchTimers sleeps in short naps and reports by how much the worst one was
+// too long.
+func watchTimers(over <-chan struct{}, worst chan<- time.Duration) {
+	const nap = 5 * time.Millisecond
+	lag := time.Duration(0)
+	for {
+		began := time.Now()
+		select {
+		case <-over:
+			worst <- lag
+			return
+		case <-time.After(nap):
+			lag = max(lag, time.Since(began)-nap)
+		}
+	}
+}
+
+// told is what both worlds must agree on: the verdict, and what the checks
+// say that are the point of a scenario.
+func told(r reports.Run) string {
+	words := []string{string(r.Verdict)}
+	for _, c := range r.Checks {
+		if (c.Name == "exclusion" || c.Name == "updates" || c.Name == "fencing") && c.Verdict != checker.Pass && c.Applies {
+			words = append(words, c.Name+" "+reports.Outcome([]checker.Result{c}, c.Verdict))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// TestWhatAWorldCannotDo is never a pass.
+func TestWhatAWorldCannotDo(t *testing.T) {
+	needServers(t)
+	invoke(t, "run", "pause-during-acquire", "--lock", "redlock", "--on", "process", "--out", t.TempDir()).
+		want(t, reports.ExitUnknown, "UNKNOWN", "the process world cannot do: pause-inside-acquire")
+}
