@@ -165,7 +165,7 @@ type child struct {
 func (r Runner) start() (*child, error) {
 	cmd := r.Child()
 	c := &child{cmd: cmd, stderr: &head{}}
-	cmd.Stderr = c.stderr
+	cmd.Stderr, cmd.WaitDelay = c.stderr, lastMoment
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start a child process: %w", err)
@@ -189,16 +189,26 @@ func (c *child) play(o order) (reports.Run, error) {
 		return run, err
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		return run, fmt.Errorf(childDied+": %w\n%s", err, c.stderr)
+		return run, c.dead("", err)
 	}
 	reply, err := c.out.ReadBytes('\n')
 	if err != nil {
-		return run, fmt.Errorf(childDied+" during the run: %w\n%s", err, c.stderr)
+		return run, c.dead(" during the run", err)
 	}
 	if err := json.Unmarshal(reply, &run); err != nil {
 		return run, fmt.Errorf("the child process said %q: %w", bytes.TrimSpace(reply), err)
 	}
 	return run, nil
+}
+
+// dead says why a child is no more. Its last words come through another pipe
+// than its answers, so they are waited for.
+func (c *child) dead(when string, err error) error {
+	_ = c.in.Close() // it may be dead already
+	timer := time.AfterFunc(lastMoment, func() { _ = c.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = c.cmd.Wait() // how it ended says less than what it said
+	return fmt.Errorf("%s%s: %w\n%s", childDied, when, err, c.stderr)
 }
 
 // playUntil is play, but a child that has not answered a moment after the
