@@ -308,7 +308,7 @@ func (x *expedition) pairs(ctx context.Context, clean []plan) {
 	if len(clean) < 2 || x.Budget == 0 && x.MostPairs == 0 {
 		return
 	}
-	rng := rand.New(rand.NewPCG(x.Seed, 0x6a09e667f3bcc909))
+	rng := stream(x.Seed)
 	end := time.Now().Add(x.Budget)
 	seen := map[string]bool{}
 	played := 0
@@ -325,6 +325,9 @@ func (x *expedition) pairs(ctx context.Context, clean []plan) {
 		x.playAll(ctx, some)
 	}
 }
+
+// stream is where pairs are drawn from.
+func stream(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a09e667f3bcc909)) }
 
 // family is the base run that a plan changes.
 func (p plan) family() string { return strings.TrimRight(p.scenario.Name, "-0123456789") }
@@ -345,7 +348,11 @@ func draw(rng *rand.Rand, clean []plan, n int, seen map[string]bool) []plan {
 		seen[key] = true
 		base := *a.scenario
 		base.Name = a.family() + "-pair"
-		out = append(out, with(&base, a.blows[0], b.blows[0]))
+		first, second := a.blows[0], b.blows[0]
+		if first.at.at > second.at.at {
+			first, second = second, first
+		}
+		out = append(out, with(&base, first, second))
 	}
 	return out
 }

@@ -328,3 +328,64 @@ func TestWallLimit(t *testing.T) {
 		t.Errorf("%q", run.Error)
 	}
 }
+
+// TestPairs: the seed's stream, each pair once, never two faults at one point
+// or of two base runs.
+func TestPairs(t *testing.T) {
+	var clean []plan
+	for i := range 40 {
+		p := planWith(blow{kind: "lost reply", at: point{at: i / 2, struck: "SET", client: "c1", node: "n1", cmd: "SET", nth: i}})
+		if i%4 == 0 {
+			p.scenario.Name += "-hurried"
+		}
+		p.scenario.Name += "-7"
+		clean = append(clean, p)
+	}
+	drawn := func(seed uint64) []string {
+		var out []string
+		seen := map[string]bool{}
+		rng := stream(seed)
+		for range 3 {
+			for _, p := range draw(rng, clean, 20, seen) {
+				out = append(out, p.family()+": "+p.words())
+				if p.blows[0].at.at >= p.blows[1].at.at {
+					t.Errorf("out of order: %s", p.words())
+				}
+			}
+		}
+		return out
+	}
+	one := drawn(1)
+	if !slices.Equal(one, drawn(1)) || slices.Equal(one, drawn(2)) {
+		t.Error("the pairs are not the seed's")
+	}
+	sorted := slices.Sorted(slices.Values(one))
+	if len(one) != 60 || len(slices.Compact(sorted)) != 60 {
+		t.Errorf("%d pairs", len(one))
+	}
+}
+
+// TestIsolatedJobDiesAlone: a single job that panics has a child of its own.
+func TestIsolatedJobDiesAlone(t *testing.T) {
+	f := &family{of: childOf(childPanics)}
+	job := store.Job{Scenario: "calm", Lock: "basic", World: string(cluster.Sim), Seed: seedOfDoom}
+	runs := Runner{Child: f.child, Isolate: true}.Play(t.Context(), []store.Job{job})
+	f.gone(t)
+	if len(runs) != 1 || !strings.Contains(runs[0].Error, "renewerThatPanics") {
+		t.Errorf("%+v", runs)
+	}
+	if runs := (Runner{Child: f.child, Isolate: true}).Play(t.Context(), nil); len(runs) != 0 {
+		t.Errorf("no job, but %d runs", len(runs))
+	}
+}
+
+// TestInterruptedRunsSayNothing: what Ctrl-C cut off is neither survived nor
+// failed.
+func TestInterruptedRunsSayNothing(t *testing.T) {
+	x := &expedition{findings: &Findings{}, sorter: newSorter(Exploration{Lock: "basic"}, cluster.Single, 1)}
+	r := violating("exclusion broken")
+	r.Error = harness.ErrInterrupted.Error()
+	if x.take(planWith(lostKey), r) || x.findings.Played != 0 || len(x.findings.Failures) != 0 || len(x.sorter.groups) != 0 {
+		t.Errorf("%+v", x.findings)
+	}
+}
