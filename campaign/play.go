@@ -36,7 +36,7 @@ func FindLock(name string) (catalogue.Entry, error) {
 		return e, nil
 	}
 	var names []string
-	for _, e := range append(catalogue.All(), catalogue.Mutants()...) {
+	for _, e := range catalogue.Everything() {
 		names = append(names, e.Name)
 	}
 	hint := ""

@@ -97,6 +97,7 @@ const (
 	CanErrorReply  Ability = "error-reply"
 	CanCancel      Ability = "cancel"
 	CanStrike      Ability = "strike"
+	CanTrack       Ability = "client-tracking" // what some client libraries cache with
 )
 
 // ErrUnsupported says that this world cannot do a fault.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,15 +125,22 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(have []cluster.Ability) string {
-	lacks := c.plan().Missing(have)
-	if len(lacks) == 0 {
-		return ""
-	}
 	var words []string
-	for _, a := range lacks {
+	for _, a := range c.plan().Missing(have) {
 		words = append(words, string(a))
 	}
-	return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
+	for _, need := range c.Lock.Needs {
+		if !slices.Contains(have, cluster.Ability(need)) {
+			words = append(words, need+", which the lock needs")
+		}
+	}
+	switch {
+	case len(words) > 0:
+		return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
+	case c.Lock.Kind == catalogue.Semaphore:
+		return "the workload takes a mutex, and the lock lets several in at once"
+	}
+	return ""
 }
 
 // grace is how long after the stop clients may take to finish their round.

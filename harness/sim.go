@@ -67,6 +67,9 @@ const simDrainTime = 10 * time.Second
 
 // runSim plays a run in a bubble of its own.
 func runSim(ctx context.Context, cfg Config) *Result {
+	if why := cfg.missing(sim.Abilities()); why != "" {
+		return &Result{Skipped: why}
+	}
 	oneAtATime.Lock()
 	defer oneAtATime.Unlock()
 	defer seedGlobals(cfg.Seed)()

@@ -28,6 +28,18 @@ type Lock interface {
 	Acquire(ctx context.Context) (Lease, error)
 }
 
+// RWLock is a lock that any number of readers may share, or one writer has for
+// itself. Its Acquire is AcquireWrite, so that it can stand in for a mutex.
+type RWLock interface {
+	AcquireRead(ctx context.Context) (Lease, error)
+	AcquireWrite(ctx context.Context) (Lease, error)
+}
+
+// Semaphore is a lock that up to Permits holders have at the same time.
+type Semaphore interface {
+	Permits() int
+}
+
 // Lease is one acquisition. Ownership is per acquisition, never per client.
 type Lease interface {
 	// Release gives the lock back. [ErrNotHeld] says that this acquisition

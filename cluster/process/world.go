@@ -196,7 +196,7 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 	can := []cluster.Ability{
 		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut,
 		cluster.CanDelay, cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock,
-		cluster.CanKill, cluster.CanRestartKept, cluster.CanFlush,
+		cluster.CanKill, cluster.CanRestartKept, cluster.CanFlush, cluster.CanTrack,
 	}
 	if t == cluster.Replicated {
 		can = append(can, cluster.CanPromote)

@@ -157,6 +157,13 @@ type scriptCall struct {
 // scriptTable says what the scripts of the locks take, by path under impl.
 var scriptTable = map[string]scriptCall{
 	"basic/delete_if_mine.lua":     {keys: []part{str}, argv: []part{value}},
+	"basic/grant_for_nothing.lua":  {keys: []part{str}, argv: []part{value}},
+	"fair/delete_if_mine.lua":      {keys: []part{str}, argv: []part{value}},
+	"fair/take_turn.lua":           {keys: []part{str, zset}, argv: []part{value, number, millis, millis}},
+	"rwlock/acquire_read.lua":      {keys: []part{str, hash}, argv: []part{millis, one("0", "1")}},
+	"rwlock/delete_if_mine.lua":    {keys: []part{str}, argv: []part{value}},
+	"rwlock/release_read.lua":      {keys: []part{hash}},
+	"semaphore/acquire.lua":        {keys: []part{zset}, argv: []part{value, number, millis, one("", "1700000000000", "12")}},
 	"basic/grant_with_fence.lua":   {keys: []part{str, num}, argv: []part{value, millis}},
 	"redlock/delete_if_mine.lua":   {keys: []part{str}, argv: []part{value}},
 	"redlock/grant_with_fence.lua": {keys: []part{str, num}, argv: []part{value, millis}},

@@ -110,7 +110,7 @@ func takeInventory(args []string) (inventory, error) {
 		}
 	}
 	if want("locks") {
-		for _, e := range append(catalogue.All(), catalogue.Mutants()...) {
+		for _, e := range catalogue.Everything() {
 			inv.Locks = append(inv.Locks, listedLock{
 				Name: e.Name, About: e.About, Abilities: append([]string{}, e.Abilities...),
 				Mutant: e.Mutant, TwinOf: e.TwinOf, Weaknesses: e.Weaknesses,

@@ -63,13 +63,14 @@ func unique(words []string) []string {
 
 // The words that stand for groups of locks.
 const (
-	allLocks   = "all"     // the whole catalogue
-	mutantOnes = "mutants" // the locks with a mistake on purpose
+	allLocks   = "all"       // the five, their fenced variants and the reference
+	libraries  = "libraries" // what people use, unmodified
+	mutantOnes = "mutants"   // the locks with a mistake on purpose
 )
 
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, or mutants (default: the scenario's own)")
+	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
 	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time) or process (real redis-server)")
 	f.StringVar(&s.topology, "topology", "", "single, replicated or independent instead of the scenario's own")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
@@ -78,7 +79,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f.StringVar(&s.out, "out", "runs", `folder for the runs; "" stores nothing`)
 	f.StringVar(&s.format, "format", "text", "text, json or markdown")
 	f.BoolVar(&s.quiet, "quiet", false, "no progress")
-	complete(cmd, "lock", func() []string { return append(lockNames(), allLocks, mutantOnes) })
+	complete(cmd, "lock", func() []string { return append(lockNames(), lockGroups()...) })
 	complete(cmd, "on", worldNames)
 	complete(cmd, "topology", topologyNames)
 	complete(cmd, "format", formatNames)
@@ -103,10 +104,26 @@ func formatNames() []string { return []string{"text", "json", "markdown"} }
 
 func lockNames() []string {
 	var out []string
-	for _, e := range append(catalogue.All(), catalogue.Mutants()...) {
+	for _, e := range catalogue.Everything() {
 		out = append(out, e.Name)
 	}
 	return out
+}
+
+// lockGroups are the words that stand for several locks.
+func lockGroups() []string { return []string{allLocks, libraries, mutantOnes} }
+
+// lockGroup lists the locks that a word stands for.
+func lockGroup(word string) []catalogue.Entry {
+	switch word {
+	case allLocks:
+		return catalogue.All()
+	case libraries:
+		return catalogue.ThirdParty()
+	case mutantOnes:
+		return catalogue.Mutants()
+	}
+	return nil
 }
 
 // validate checks the flags' words.
@@ -181,21 +198,17 @@ func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error)
 	}
 	var out []string
 	for _, word := range s.locks {
-		switch word = strings.TrimSpace(word); word {
-		case allLocks:
-			for _, e := range catalogue.All() {
+		word = strings.TrimSpace(word)
+		if group := lockGroup(word); group != nil {
+			for _, e := range group {
 				out = append(out, e.Name)
 			}
-		case mutantOnes:
-			for _, e := range catalogue.Mutants() {
-				out = append(out, e.Name)
-			}
-		default:
-			if _, ok := catalogue.Find(word); !ok {
-				return nil, unknownWord("lock", word, append(lockNames(), allLocks, mutantOnes), try)
-			}
-			out = append(out, word)
+			continue
 		}
+		if _, ok := catalogue.Find(word); !ok {
+			return nil, unknownWord("lock", word, append(lockNames(), lockGroups()...), try)
+		}
+		out = append(out, word)
 	}
 	return unique(out), nil
 }

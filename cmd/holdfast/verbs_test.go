@@ -215,7 +215,7 @@ func TestListIsComplete(t *testing.T) {
 	if got, want := len(inv.Scenarios), len(scenarios.Names()); got != want {
 		t.Errorf("%d scenarios, want %d", got, want)
 	}
-	if got, want := len(inv.Locks), len(catalogue.All())+len(catalogue.Mutants()); got != want {
+	if got, want := len(inv.Locks), len(catalogue.Everything()); got != want {
 		t.Errorf("%d locks, want %d", got, want)
 	}
 	if got, want := len(inv.Faults), len(nemesis.Kinds()); got != want {

@@ -185,6 +185,19 @@ func TestMistakes(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
+		zero := with(basic.Mistakes{ZeroTTL: true})
+		lease := acquire(t, client(t, zero, n))
+		acquire(t, client(t, zero, n)) // beside the first
+		if err := lease.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
+			t.Errorf("release of a key with TTL 0: %v, want not held", err)
+		}
+		acquire(t, client(t, basic.New, n))
+		if _, err := client(t, zero, n).Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
+			t.Errorf("beside a real holder: %v, want not obtained", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := redistest.Start(t, 1)[0]
 		lock := client(t, with(basic.Mistakes{NoEvalFallback: true}), n)
 		if err := acquire(t, lock).Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)

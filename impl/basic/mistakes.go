@@ -2,6 +2,7 @@ package basic
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ type Mistakes struct {
 	// WholeSecondTTL cuts the TTL to whole seconds, at least one: 1.5 s
 	// becomes 1 s.
 	WholeSecondTTL bool
+	// ZeroTTL gives the key a TTL of 0, as a conversion to a larger unit does to
+	// a short one: Redis deletes the key and says that it set the TTL.
+	ZeroTTL bool
 	// BlindRetry sends SET NX once more after an error and takes a key that
 	// is there by then for its own, without asking whose it is.
 	BlindRetry bool
@@ -50,6 +54,11 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 	return l, nil
 }
 
+//go:embed grant_for_nothing.lua
+var grantForNothingSource string
+
+var grantForNothing = redis.NewScript(grantForNothingSource)
+
 // sharedPrefix is what IdentifierByPrefix compares.
 const sharedPrefix = "worker-"
 
@@ -66,12 +75,20 @@ func (m Mistakes) shape(l *Lock) {
 	}
 }
 
-func (m Mistakes) takesAnotherWay() bool { return m.NoTTL || m.ExpireSeparately || m.BlindRetry }
+func (m Mistakes) takesAnotherWay() bool {
+	return m.NoTTL || m.ZeroTTL || m.ExpireSeparately || m.BlindRetry
+}
 
 func (l *Lock) acquireWrongly(ctx context.Context) (impl.Lease, error) {
 	switch {
 	case l.wrong.NoTTL:
 		return l.granted(l.client.Do(ctx, "SET", l.key, l.id, "NX").Err())
+	case l.wrong.ZeroTTL:
+		set, err := grantForNothing.Run(ctx, l.client, []string{l.key}, l.id).Int64()
+		if err == nil && set == 0 {
+			err = redis.Nil
+		}
+		return l.granted(err)
 	case l.wrong.ExpireSeparately:
 		got, err := l.granted(l.client.Do(ctx, "SET", l.key, l.id, "NX").Err())
 		if err != nil {

@@ -24,11 +24,40 @@ const (
 	AbilityLost   = "lost"   // impl.LossNotifier
 )
 
+// Kind says what a lock grants, and so which workloads and checks it is for.
+type Kind string
+
+// The kinds of lock. The zero value is a mutex.
+const (
+	Mutex     Kind = ""          // one holder
+	RW        Kind = "rw"        // readers, or one writer: impl.RWLock
+	Semaphore Kind = "semaphore" // as many holders as it has permits: impl.Semaphore
+)
+
+// String is the kind's word.
+func (k Kind) String() string {
+	if k == Mutex {
+		return "mutex"
+	}
+	return string(k)
+}
+
+// NeedClientTracking in [Entry.Needs]: a server that has CLIENT TRACKING and
+// sends invalidations unasked.
+const NeedClientTracking = "client-tracking"
+
 // Entry is one lock.
 type Entry struct {
 	Name  string
 	About string // one sentence without a full stop
 	New   impl.New
+
+	// Kind is a mutex unless it says otherwise.
+	Kind Kind
+
+	// Needs names what a world must have for the lock to run at all. A world
+	// without it answers "unknown", with the need as the reason.
+	Needs []string
 
 	// KeyPrefix comes before the lock's name in its key. Fence counters have
 	// keys of their own, with no TTL and another prefix.
@@ -89,7 +118,7 @@ func Five() []string {
 // Mutants returns the locks with one mistake each. They share all but the
 // mistake with their twins.
 func Mutants() []Entry {
-	twins := All()
+	twins := append(All(), Advanced()...)
 	var entries []Entry
 	for _, m := range mutants.All() {
 		at := slices.IndexFunc(twins, func(e Entry) bool { return e.Name == m.TwinOf })
@@ -101,9 +130,15 @@ func Mutants() []Entry {
 	return entries
 }
 
-// Find returns the lock of that name, mutants included.
+// Everything returns every lock there is: [All], [Advanced], [ThirdParty] and
+// [Mutants].
+func Everything() []Entry {
+	return slices.Concat(All(), Advanced(), ThirdParty(), Mutants())
+}
+
+// Find returns the lock of that name, whichever group it is in.
 func Find(name string) (Entry, bool) {
-	for _, e := range append(All(), Mutants()...) {
+	for _, e := range Everything() {
 		if e.Name == name {
 			return e, true
 		}

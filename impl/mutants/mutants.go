@@ -9,9 +9,12 @@ package mutants
 import (
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/basic"
+	"github.com/holdfast-io/holdfast/impl/fair"
 	"github.com/holdfast-io/holdfast/impl/redlock"
 	"github.com/holdfast-io/holdfast/impl/reentrant"
 	"github.com/holdfast-io/holdfast/impl/reference"
+	"github.com/holdfast-io/holdfast/impl/rwlock"
+	"github.com/holdfast-io/holdfast/impl/semaphore"
 	"github.com/holdfast-io/holdfast/impl/watchdog"
 )
 
@@ -31,6 +34,7 @@ func All() []Mutant {
 	all = append(all, identifiers()...)
 	all = append(all, renewals()...)
 	all = append(all, quorums()...)
+	all = append(all, advanced()...)
 	return all
 }
 
@@ -57,6 +61,11 @@ func releases() []Mutant {
 			New:   withReentrant(reentrant.Mistakes{DoesNotCount: true}),
 		},
 		{
+			Name: "count-in-client-only", TwinOf: "reentrant",
+			About: "the holds are counted in the client and taken off when Redis confirms: after a lost lease it always says yes",
+			New:   withReentrant(reentrant.Mistakes{CountsInClientOnly: true}),
+		},
+		{
 			Name: "cleanup-on-cancelled-context", TwinOf: "reference",
 			About: "a failed acquire cleans up on the context whose end was the failure: the key stays for a TTL",
 			New:   withReference(reference.Mistakes{CleanUpOnCallersContext: true}),
@@ -80,6 +89,11 @@ func ttls() []Mutant {
 			Name: "ttl-in-whole-seconds", TwinOf: "basic",
 			About: "the TTL is cut to whole seconds, at least one: the key expires before, or long after, its time",
 			New:   withBasic(basic.Mistakes{WholeSecondTTL: true}),
+		},
+		{
+			Name: "ttl-zero", TwinOf: "basic",
+			About: "the TTL comes out as 0: Redis deletes the key at once and says yes, to everybody",
+			New:   withBasic(basic.Mistakes{ZeroTTL: true}),
 		},
 		{
 			Name: "validity-from-wall-clock", TwinOf: "reference",
@@ -190,6 +204,31 @@ func quorums() []Mutant {
 			Name: "redlock-cleanup-on-cancelled-context", TwinOf: "redlock",
 			About: "votes are given back on the context whose end was the failure: they stay for a TTL",
 			New:   withRedlock(redlock.Mistakes{CleanUpOnCallersContext: true}),
+		},
+	}
+}
+
+// advanced are mistakes of locks that are more than a mutex, or queue for one.
+func advanced() []Mutant {
+	return []Mutant{
+		{
+			Name: "waiter-left-in-queue", TwinOf: "fair",
+			About: "a waiter that gives up stays in the queue: the free lock waits for somebody who does not come",
+			New: func(env impl.Env) (impl.Lock, error) {
+				return fair.NewWith(env, fair.Options{StaysQueued: true})
+			},
+		},
+		{
+			Name: "readers-share-first-ttl", TwinOf: "rwlock",
+			About: "the count of readers has the first reader's TTL: a writer enters beside a later one",
+			New: func(env impl.Env) (impl.Lock, error) {
+				return rwlock.NewWith(env, rwlock.Mistakes{FirstReadersTTL: true})
+			},
+		},
+		{
+			Name: "permits-by-client-clocks", TwinOf: "semaphore",
+			About: "permits end by the clocks of the clients: one that is ahead sweeps those that are alive",
+			New:   semaphore.NewWithClientTime,
 		},
 	}
 }

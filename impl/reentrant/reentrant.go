@@ -59,6 +59,11 @@ type Mistakes struct {
 	// DoesNotCount forgets how often it was acquired: the first release lets
 	// go of the lock though an outer section still needs it.
 	DoesNotCount bool
+	// CountsInClientOnly keeps the holds in the client, and takes one off only
+	// when Redis confirms it. Inner releases do not ask Redis at all; a last
+	// release that fails leaves a hold behind, and every later acquire says
+	// yes without asking.
+	CountsInClientOnly bool
 }
 
 // Lock is one client's lock object.
@@ -148,6 +153,9 @@ type lease struct{ lock *Lock }
 // object's, otherwise what [impl.FromRedis] makes of it.
 func (s *lease) Release(ctx context.Context) error {
 	l := s.lock
+	if l.wrong.CountsInClientOnly {
+		return s.releaseOwnCount(ctx)
+	}
 	script, args := release, []any{l.id, l.ttl.Milliseconds()}
 	if l.leave() > 1 {
 		script, args = takeOneOff, []any{l.id}
@@ -159,5 +167,28 @@ func (s *lease) Release(ctx context.Context) error {
 	if done == 0 {
 		return impl.ErrNotHeld.With("release", l.node, l.key, nil)
 	}
+	return nil
+}
+
+// releaseOwnCount is Release with Mistakes.CountsInClientOnly.
+func (s *lease) releaseOwnCount(ctx context.Context) error {
+	l := s.lock
+	l.mu.Lock()
+	inner := l.count > 1
+	if inner {
+		l.count--
+	}
+	l.mu.Unlock()
+	if inner {
+		return nil
+	}
+	done, err := release.Run(ctx, l.client, []string{l.key}, l.id, l.ttl.Milliseconds()).Int64()
+	if err != nil {
+		return impl.FromRedis("release", l.node, l.key, err)
+	}
+	if done == 0 {
+		return impl.ErrNotHeld.With("release", l.node, l.key, nil)
+	}
+	l.leave()
 	return nil
 }

@@ -121,3 +121,31 @@ func TestDoesNotCount(t *testing.T) {
 		}
 	})
 }
+
+// With the mistake a lease that ran out is never forgotten: the client says yes
+// beside every later holder.
+func TestCountsInClientOnly(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := redistest.Start(t, 1)[0]
+			m := reentrant.Mistakes{CountsInClientOnly: wrong}
+			a, b := client(t, m, n), client(t, m, n)
+			outer, inner := acquire(t, a), acquire(t, a)
+			if err := inner.Release(t.Context()); err != nil {
+				t.Errorf("inner release: %v", err)
+			}
+			if got, want := count(t, n), map[bool]string{true: "1", false: "0"}[wrong]; got != want {
+				t.Errorf("mistake %v: count %s in Redis after the inner release, want %s", wrong, got, want)
+			}
+			time.Sleep(ttl)
+			acquire(t, b)
+			if err := outer.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
+				t.Errorf("late release: %v, want not held", err)
+			}
+			if _, err := a.Acquire(t.Context()); wrong != (err == nil) {
+				t.Errorf("mistake %v: beside the next holder: %v", wrong, err)
+			}
+		})
+	}
+}

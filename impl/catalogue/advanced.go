@@ -1,0 +1,81 @@
+package catalogue
+
+import (
+	"github.com/holdfast-io/holdfast/impl/fair"
+	"github.com/holdfast-io/holdfast/impl/rwlock"
+	"github.com/holdfast-io/holdfast/impl/semaphore"
+)
+
+// Advanced returns the locks that are more than a mutex, or queue for one.
+func Advanced() []Entry {
+	return []Entry{fairEntry(), rwEntry(), semaphoreEntry(), clientTimeEntry()}
+}
+
+func fairEntry() Entry {
+	return Entry{
+		Name:      "fair",
+		About:     "a queue of waiters by their time of arrival, polled; the first takes SET NX PX",
+		New:       fair.New,
+		KeyPrefix: "fair:",
+		Promises: Promises{
+			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "no",
+			SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "high",
+		},
+		Unsafe: leaseUnsafe,
+		Weaknesses: append(leaseWeaknesses(),
+			"work longer than the TTL goes on without the lock (slow-work)",
+			"a repeated grant waits for its own key to expire (partition-holder)",
+			"a waiter that crashes at the head of the queue blocks everybody while others come (no scenario yet)",
+			"the order is that of the waiters' own clocks (no scenario yet)",
+		),
+	}
+}
+
+func rwEntry() Entry {
+	return Entry{
+		Name:      "rwlock",
+		About:     "a count of readers with one TTL, and a key for the writer, who looks for readers last",
+		New:       rwlock.New,
+		Kind:      RW,
+		KeyPrefix: "rwlock:",
+		Promises: Promises{
+			AtomicCheckAndSet: "for readers", Reentrant: "no", RenewsItself: "no",
+			SurvivesNodeLoss: "no", NeverDeletesAnothers: "writers'", GCPauseTolerance: "high",
+		},
+		Unsafe: "readers have no names: one whose lease has ended takes away another's count, and a writer enters",
+		Weaknesses: append(leaseWeaknesses(),
+			"a reader whose lease has ended takes away another's count (no scenario yet)",
+			"each new reader lengthens the count of those that crashed (no scenario yet)",
+			"the writer looks for readers in a second step (no scenario yet)",
+		),
+	}
+}
+
+func semaphoreEntry() Entry {
+	return Entry{
+		Name:      "semaphore",
+		About:     "two permits in a sorted set, each scored by its expiry on the server's clock",
+		New:       semaphore.New,
+		Kind:      Semaphore,
+		KeyPrefix: "semaphore:",
+		Promises: Promises{
+			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "no",
+			SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "high",
+		},
+		Unsafe: leaseUnsafe,
+		Weaknesses: append(leaseWeaknesses(),
+			"a repeated acquire finds its own permit and says no (no scenario yet)",
+			"a permit that has ended and was not swept is released with a yes (no scenario yet)",
+		),
+	}
+}
+
+func clientTimeEntry() Entry {
+	return variant(semaphoreEntry(), "semaphore+client-time", func(e *Entry) {
+		e.About = "two permits in a sorted set, each scored by its expiry on its client's clock"
+		e.New = semaphore.NewWithClientTime
+		e.Unsafe = "a client whose clock is ahead of the others' sweeps permits that are alive"
+		e.Weaknesses = append(e.Weaknesses,
+			"a client whose clock is ahead sweeps permits that are alive (no scenario yet)")
+	})
+}
