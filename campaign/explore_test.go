@@ -321,11 +321,20 @@ func TestOddParameters(t *testing.T) {
 	}
 }
 
-// TestWallLimit gives up a run that takes too long, as one whose lock spins.
+// TestWallLimit gives a run up that takes too long, as one whose lock spins. It
+// goes on behind the test's back, so it gets a process of its own.
 func TestWallLimit(t *testing.T) {
-	run, _ := Play(t.Context(), store.Job{Scenario: "calm", Lock: "basic", World: string(cluster.Sim), Seed: 1, WallLimit: 1}, "")
-	if !strings.Contains(run.Error, harness.ErrHangs.Error()) {
-		t.Errorf("%q", run.Error)
+	f := &family{of: childOf(childServes)}
+	job := store.Job{Scenario: "calm", Lock: "basic", World: string(cluster.Sim), Seed: 1, WallLimit: 1}
+	runs := Runner{Child: f.child, Isolate: true}.Play(t.Context(), []store.Job{job, job})
+	f.gone(t)
+	for _, run := range runs {
+		if !strings.Contains(run.Error, harness.ErrHangs.Error()) {
+			t.Errorf("%q", run.Error)
+		}
+	}
+	if len(runs) != 2 || len(f.all) != 2 {
+		t.Errorf("%d runs in %d children: what hangs must not get another job", len(runs), len(f.all))
 	}
 }
 
