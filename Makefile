@@ -24,7 +24,7 @@ bench: ## the figures of the README, on one core
 long: install-redis ## long sweeps, outside CI
 	HOLDFAST_LONG=1 $(GO) test -timeout 60m ./...
 
-install-redis: ## redis-server and libfaketime, with the system's package manager
+install-redis: ## redis-server, libfaketime and a C compiler, with the system's package manager
 	@./scripts/install-redis.sh
 
 build: ## the program, in ./holdfast

@@ -80,6 +80,44 @@ nemesis:
     pause: {client: c1}
     for: 0.87ttl
 `,
+	// The key is set, and its acquire is cancelled while it waits for the reply.
+	"cancelled-acquire": `
+clients: 2
+nemesis:
+  - when: {at: 0}
+    strike: {client: c1, node: n1, command: EVAL, deed: delay-reply, by: 0.3ttl}
+  - when: {command: any, client: c1, nth: 2}
+    cancel: {client: caller}
+`,
+	"cancelled-vote": `
+topology: independent
+clients: 2
+workload: {retry: 0.6ttl}
+nemesis:
+  - when: {at: 0}
+    strike: {client: c1, node: n1, command: SET, deed: delay-reply, by: 0.3ttl}
+  - when: {command: any, client: c1, nth: 1}
+    cancel: {client: caller}
+`,
+	// c1 holds all nodes but n1. c2 has n1's vote without knowing it, and no
+	// other.
+	"vote-without-reply": `
+topology: independent
+clients: 2
+workload: {hold: 0.9ttl}
+length: 4ttl
+nemesis:
+  - when: {at: 0}
+    cut: {from: [c1], to: [n1], mode: reset}
+  - when: {at: 0}
+    lose-reply: {client: c2, node: n1, command: SET}
+`,
+	// Nobody wants anything of the lock for most of the time.
+	"idle": `
+clients: 2
+workload: {think: 1ttl}
+length: 6ttl
+`,
 	// The votes come in after 1.08 TTL.
 	"votes-just-too-late": `
 topology: independent
@@ -136,18 +174,23 @@ var caught = []struct {
 	{mutant: "redlock-quorum-of-reachable", scenario: "redlock-fence", check: "exclusion broken"},
 	{mutant: "redlock-quorum-all", scenario: "partition-minority", check: "coverage unknown"},
 	{mutant: "redlock-error-is-yes", scenario: "partition-holder", check: "exclusion broken"},
+	{mutant: "cleanup-on-cancelled-context", scenario: "cancelled-acquire", check: "orphans orphan"},
+	{mutant: "redlock-cleanup-on-cancelled-context", scenario: "cancelled-vote", check: "orphans orphan"},
+	{mutant: "redlock-release-only-yes", scenario: "vote-without-reply", check: "orphans orphan"},
+	{mutant: "renewal-never-stopped", scenario: "idle", check: "load after-release"},
+	{mutant: "renewal-not-joined", scenario: "idle", check: "load after-release"},
+	{mutant: "ttl-zero", scenario: "calm", check: "ttl gone"},
+	{mutant: "count-in-client-only", scenario: "slow-work", check: "lease never-there"},
 }
 
 // notYet are the mutants whose mistake no check sees.
 var notYet = map[string]string{
-	"non-counting-reentrance":              "a workload that enters twice, and the ownership check",
-	"cleanup-on-cancelled-context":         "the orphans check",
-	"renewal-stops-after-one-error":        "the continuity check: a lease that ends early harms nobody else",
-	"validity-from-wall-clock":             "a client whose wall clock can be set, which no world has",
-	"renewal-never-stopped":                "the orphans or the load check",
-	"renewal-not-joined":                   "the orphans or the load check",
-	"redlock-release-only-yes":             "the orphans check",
-	"redlock-cleanup-on-cancelled-context": "the orphans check",
+	"waiter-left-in-queue":          "the order check, and a lock that says it is fair",
+	"readers-share-first-ttl":       "a workload with readers",
+	"permits-by-client-clocks":      "a workload with permits",
+	"non-counting-reentrance":       "a workload that enters twice",
+	"renewal-stops-after-one-error": "a check that a lease with time left is renewed: one that ends early, and says so, harms nobody else",
+	"validity-from-wall-clock":      "a client whose wall clock can be set, which no world has",
 }
 
 // complaints are what the checks hold against a run, by check and kind.

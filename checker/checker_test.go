@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("check %d is %s, want %s", i, results[i].Name, c.Name)
 		}
 		want := Pass
-		if c.Name == fencingName {
+		if !results[i].Applies {
 			want = Unknown
 		}
 		if results[i].Verdict != want {
@@ -52,6 +52,16 @@ func TestJudge(t *testing.T) {
 	}
 	if Overall(results) != Pass {
 		t.Errorf("overall %s, want pass", Overall(results))
+	}
+	idle := 0
+	for _, r := range results {
+		if !r.Applies {
+			idle++
+		}
+	}
+	// No trace, no fences, no deadlines, no renewals, nothing told, not fair.
+	if idle != 11 {
+		t.Errorf("%d checks do not apply, want 11", idle)
 	}
 }
 

@@ -30,6 +30,10 @@ type Facts struct {
 	Phases []PhaseMark
 	// Final is the index into Phases of the final phase, or -1.
 	Final int
+
+	// keys is the server trace, key by key, and traced whether there is one.
+	keys   *keys
+	traced bool
 }
 
 // Interval is a half-open stretch of time, [From, To).
@@ -124,6 +128,16 @@ type Acquisition struct {
 
 	marks   []mark
 	extends []extension
+	// told are the events with validity ends that the holder was told, and
+	// looks those that show that it looked and was told of no loss.
+	told, looks []int
+	// noticed is the event with which it saw the loss, or -1, and quiet the
+	// time of the event before that: it may have been inside a call till then.
+	noticed int
+	quiet   int64
+	// key that its token was put on, and when the nodes did not carry it.
+	key    string
+	lapses []lapse
 }
 
 // Held says whether the acquire succeeded.
@@ -174,6 +188,9 @@ func Gather(h *history.History) *Facts {
 			g.lease(a)
 		}
 	}
+	f.keys = f.trackKeys()
+	f.homes()
+	f.carry()
 	return f
 }
 
@@ -194,6 +211,7 @@ func (g *gatherer) event(i int, e *history.Event) {
 	case e.Op != nil:
 		g.op(i, e.T, e.Op)
 	case e.Server != nil && e.Server.Client != "":
+		g.facts.traced = true
 		g.trace[e.Server.Client] = append(g.trace[e.Server.Client], i)
 	case e.Resource != nil:
 		f := g.facts
@@ -239,7 +257,7 @@ func (g *gatherer) acquire(i int, t int64, op *history.Op) {
 	if op.Type == history.Invoke && a == nil {
 		a = &Acquisition{Acq: op.Acq, Client: op.Client, Process: op.Process, Lock: op.Lock,
 			Invoked: t, InvokeIndex: i, DoneIndex: -1, ReleaseIndex: -1, ReleaseDoneIndex: -1,
-			CrashIndex: -1, AbandonIndex: -1, BeliefEndIndex: -1, LastAct: t, gone: never}
+			CrashIndex: -1, AbandonIndex: -1, BeliefEndIndex: -1, noticed: -1, quiet: t, LastAct: t, gone: never}
 		f.ByAcq[op.Acq] = a
 		f.Acquisitions = append(f.Acquisitions, a)
 		g.clients[op.Client] = append(g.clients[op.Client], a)
@@ -257,6 +275,9 @@ func (g *gatherer) acquire(i int, t int64, op *history.Op) {
 		a.Fence = op.Fence
 		a.LastAct = t
 		a.marks = append(a.marks, mark{t: t, index: i, until: op.Until})
+		if op.Until != nil {
+			a.told = append(a.told, i)
+		}
 	}
 }
 
@@ -267,7 +288,9 @@ func (g *gatherer) under(a *Acquisition, i int, t int64, op *history.Op) {
 	}
 	if op.Until != nil {
 		a.marks = append(a.marks, mark{t: t, index: i, until: op.Until})
+		a.told = append(a.told, i)
 	}
+	a.look(i, t, op)
 	switch op.F {
 	case history.Release:
 		a.release(i, t, op)
@@ -291,6 +314,21 @@ func (g *gatherer) under(a *Acquisition, i int, t int64, op *history.Op) {
 				a.gone = min(a.gone, invoked)
 			}
 		}
+	}
+}
+
+// look notes what shows whether the holder knew of a loss. It looks at its
+// lease when it has worked and once more before it writes.
+func (a *Acquisition) look(i int, t int64, op *history.Op) {
+	switch {
+	case a.noticed >= 0:
+	case op.F == history.Lost || op.F == history.Abandon:
+		a.noticed = i
+	case op.F == history.Worked, op.F == history.Write && op.Type == history.Invoke, op.Until != nil && *op.Until > t:
+		a.looks = append(a.looks, i)
+	}
+	if a.noticed < 0 {
+		a.quiet = t
 	}
 }
 

@@ -81,6 +81,9 @@ func (g *gatherer) lease(a *Acquisition) {
 
 // quorum is how many nodes have to carry a token.
 func (f *Facts) quorum() int {
+	if n := f.History.Header.Quorum; n > 0 {
+		return n
+	}
 	if f.History.Header.Topology == "independent" {
 		return f.History.Header.Nodes/2 + 1
 	}

@@ -3,12 +3,9 @@ package checker
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
-	"github.com/anishathalye/porcupine"
-
+	"github.com/holdfast-io/holdfast/checker/sweep"
 	"github.com/holdfast-io/holdfast/history"
 )
 
@@ -16,14 +13,6 @@ const linearizabilityName = "linearizability"
 
 // NotLinearizable is the kind of its violations.
 const NotLinearizable = "not-linearizable"
-
-const (
-	// mostLockOps: porcupine is quadratic on the history of one lock, and
-	// 200,000 ops take gigabytes.
-	mostLockOps = 20_000
-	// patience with the search.
-	patience = 10 * time.Second
-)
 
 // linearizability asks whether the client ops are a history of the lock's
 // sequential model, a mutex with owners and leases.
@@ -64,9 +53,8 @@ func linearizability(f *Facts) Result {
 		return r
 	}
 	r.Figures = map[string]float64{"lock_ops": float64(2 * n)}
-	deadline := time.Now().Add(patience)
 	for _, lock := range f.Locks {
-		f.linearize(&r, holds[lock], deadline)
+		f.linearize(&r, holds[lock])
 	}
 	if len(r.Violations) > 0 {
 		r.Verdict, r.Kind = Violation, NotLinearizable
@@ -96,29 +84,19 @@ func newHold(a *Acquisition) hold {
 }
 
 // linearize judges one lock. Two holds that cannot both be are looked for
-// first: they are a proof at any length, and the smallest explanation.
-func (f *Facts) linearize(r *Result, holds []hold, deadline time.Time) {
+// first: they are the smallest explanation.
+func (f *Facts) linearize(r *Result, holds []hold) {
 	if one, two, ok := collide(holds); ok {
 		r.Violations = append(r.Violations, f.collision(one.a, two.a))
 		return
 	}
-	ops := operations(holds)
-	left := time.Until(deadline)
-	if len(ops) > mostLockOps {
+	report := sweep.Check(sweep.Rules{Model: sweep.Mutex}, operations(holds))
+	switch report.Verdict {
+	case sweep.Undecided:
 		r.Verdict = Worst(r.Verdict, Unknown)
-		r.Reason = fmt.Sprintf("%d lock ops are more than the %d that the search is given", len(ops), mostLockOps)
-		return
-	}
-	result := porcupine.Unknown
-	if left > 0 {
-		result = porcupine.CheckOperationsTimeout(model(), ops, left)
-	}
-	switch result {
-	case porcupine.Unknown:
-		r.Verdict = Worst(r.Verdict, Unknown)
-		r.Reason = fmt.Sprintf("gave up after %.0f s, %d ops", patience.Seconds(), len(ops))
-	case porcupine.Illegal:
-		r.Violations = append(r.Violations, f.blocked(holds, ops, deadline))
+		r.Reason = report.Reason
+	case sweep.Illegal:
+		r.Violations = append(r.Violations, f.contradiction(holds, report))
 	}
 }
 
@@ -143,37 +121,26 @@ func collide(holds []hold) (one, two hold, found bool) {
 	return hold{}, hold{}, false
 }
 
-// step is the input of one operation of the model.
-type step struct {
-	acq  int
-	free bool
-}
-
-func operations(holds []hold) []porcupine.Operation {
-	ops := make([]porcupine.Operation, 0, 2*len(holds))
+// operations puts the holds as calls: an acquire with its release, or with the
+// end of a lease where nobody knows whether it was released. The number of a
+// call names its hold.
+func operations(holds []hold) []sweep.Op {
+	ops := make([]sweep.Op, 0, 2*len(holds))
 	for i, h := range holds {
-		ops = append(ops,
-			porcupine.Operation{ClientId: i, Input: step{acq: h.a.Acq}, Call: h.invoked, Return: h.granted},
-			porcupine.Operation{ClientId: i, Input: step{acq: h.a.Acq, free: true}, Call: h.free, Return: h.freedBy})
+		acquire := sweep.Op{
+			ID: i, Owner: i, Hold: i, Kind: sweep.Acquire, Outcome: sweep.OK,
+			Call: h.invoked, Return: h.granted, LeaseEnd: sweep.Infinity,
+		}
+		if h.freedBy == never {
+			acquire.LeaseEnd = h.free
+			ops = append(ops, acquire)
+			continue
+		}
+		ops = append(ops, acquire, sweep.Op{
+			ID: i, Owner: i, Hold: i, Kind: sweep.Release, Outcome: sweep.OK, Call: h.free, Return: h.freedBy,
+		})
 	}
 	return ops
-}
-
-// model is the sequential mutex. A free is legal only from its own holder:
-// every grant takes effect, so its free has a place after it, at the latest
-// behind everything else. That keeps the search small.
-func model() porcupine.Model {
-	return porcupine.Model{
-		Init: func() any { return 0 },
-		Step: func(state, input, _ any) (bool, any) {
-			s, in := state.(int), input.(step)
-			if in.free {
-				return s == in.acq, 0
-			}
-			return s == 0, in.acq
-		},
-		Hash: func(state any) uint64 { return uint64(state.(int)) },
-	}
 }
 
 func (f *Facts) collision(one, two *Acquisition) Found {
@@ -183,37 +150,22 @@ func (f *Facts) collision(one, two *Acquisition) Found {
 			b, f.theLock(one.Lock), f.at(two.Done), a, f.at(one.Done), f.at(one.LeaseEnd))}
 }
 
-// blocked explains a refutation by search: the first grant, in the order of
-// replies, that the longest explainable prefix leaves out.
-func (f *Facts) blocked(holds []hold, ops []porcupine.Operation, deadline time.Time) Found {
-	explained := map[int]bool{}
-	if left := time.Until(deadline); left > 0 {
-		_, info := porcupine.CheckOperationsVerbose(model(), ops, left)
-		var longest []porcupine.Operation
-		for _, partition := range info.PartialLinearizationsOperations() {
-			for _, partial := range partition {
-				if len(partial) > len(longest) {
-					longest = partial
-				}
-			}
-		}
-		for _, op := range longest {
-			if in := op.Input.(step); !in.free {
-				explained[in.acq] = true
-			}
+// contradiction explains a refutation that is more than two holds which overlap:
+// the last of the grants that contradict each other had no room.
+func (f *Facts) contradiction(holds []hold, report sweep.Report) Found {
+	var involved []*Acquisition
+	for _, id := range report.Ops {
+		if a := holds[id].a; !slices.Contains(involved, a) {
+			involved = append(involved, a)
 		}
 	}
-	var first *Acquisition
-	done := int64(math.MaxInt64)
-	for _, h := range holds {
-		if !explained[h.a.Acq] && h.granted < done {
-			first, done = h.a, h.granted
-		}
+	slices.SortFunc(involved, func(a, b *Acquisition) int { return cmp.Compare(a.Done, b.Done) })
+	last := involved[len(involved)-1]
+	found := Found{Kind: NotLinearizable, Fault: f.active(last.Invoked, last.Done),
+		Summary: fmt.Sprintf("%s was granted %s at %s, and no order of the calls leaves the lock free at any moment since it asked at %s.",
+			last.Client, f.theLock(last.Lock), f.at(last.Done), f.at(last.Invoked))}
+	for _, a := range involved {
+		found.Ops = append(found.Ops, a.InvokeIndex, a.DoneIndex)
 	}
-	if first == nil {
-		first = holds[len(holds)-1].a
-	}
-	return Found{Kind: NotLinearizable, Ops: []int{first.InvokeIndex, first.DoneIndex}, Fault: f.active(first.Invoked, first.Done),
-		Summary: fmt.Sprintf("%s was granted %s at %s, and no order of the calls before it leaves the lock free at any moment since it asked at %s.",
-			first.Client, f.theLock(first.Lock), f.at(first.Done), f.at(first.Invoked))}
+	return found
 }

@@ -65,8 +65,48 @@ func fault(t float64, id int, phase, what string) history.Event {
 }
 
 func server(t float64, node, client, cmd, owner string, pttl float64) history.Event {
-	return history.Event{T: ns(t), Server: &history.Server{Node: node, Client: client, Cmd: cmd, Key: "lock:a",
+	return history.Event{T: ns(t), Server: &history.Server{Node: node, Client: client, Clock: ns(t), Cmd: cmd, Key: "lock:a",
 		Reply: "OK", Owner: owner, PTTL: int64(pttl * 1000)}}
+}
+
+// gone is a command, or an expiry, after which the key is absent.
+func gone(t float64, node, client, cmd string) history.Event {
+	return server(t, node, client, cmd, "", -0.002)
+}
+
+// taken is an acquire by who whose SET on n1 leaves a token, with the whole
+// TTL, 0.05 s before its ok.
+func taken(t float64, who string, acq int, token string) []history.Event {
+	client, _, _ := strings.Cut(who, "/")
+	return []history.Event{invoke(t-0.1, who, history.Acquire, acq), server(t-0.05, "n1", client, "SET", token, 10), ok(t, who, history.Acquire, acq)}
+}
+
+// given is a release that deletes the key on n1.
+func given(t float64, who string, acq int) []history.Event {
+	client, _, _ := strings.Cut(who, "/")
+	return []history.Event{invoke(t, who, history.Release, acq), gone(t+0.05, "n1", client, "EVALSHA"), ok(t+0.1, who, history.Release, acq)}
+}
+
+// hit is a fault of any kind.
+func hit(t float64, id int, phase, kind string, on ...string) history.Event {
+	return history.Event{T: ns(t), Nemesis: &history.Nemesis{ID: id, Fault: kind, Phase: phase, On: on, What: strings.Join(on, ", ")}}
+}
+
+func due(e history.Event, t float64) history.Event {
+	n := ns(t)
+	e.Op.Deadline = &n
+	return e
+}
+
+func replied(e history.Event, reply string) history.Event {
+	e.Server.Reply = reply
+	return e
+}
+
+// able gives the lock abilities.
+func able(h *history.History, abilities ...string) *history.History {
+	h.Header.Abilities = abilities
+	return h
 }
 
 func arrive(t float64, client string, acq int, seen, before int64, applied bool) history.Event {

@@ -75,6 +75,14 @@ func (c *Client) span(s interface {
 	return s.Of(c.TTL)
 }
 
+// in is the moment a timeout from now, as nanoseconds of the run. The call
+// itself begins a little later, or much later if the client is paused first;
+// whoever judges by it allows for both.
+func (c *Client) in(timeout time.Duration) *int64 {
+	at := c.Clock() + timeout.Nanoseconds()
+	return &at
+}
+
 // round is one acquire and, if it succeeds, one critical section.
 func (c *Client) round(ctx context.Context) {
 	w := c.Workload
@@ -89,9 +97,12 @@ func (c *Client) round(ctx context.Context) {
 	}
 	c.section(ctx, h)
 	rctx, done := c.call(context.WithoutCancel(ctx), c.span(w.CallTimeout))
-	h.release(rctx)
+	clean := h.release(rctx)
 	done()
 	c.pause(ctx, c.jitter(c.span(w.Think)))
+	if clean {
+		h.lookBack()
+	}
 }
 
 // call makes the context of one call to the lock, with a deadline and within
@@ -135,9 +146,11 @@ func (c *Client) section(ctx context.Context, h *hold) {
 
 func (c *Client) read(ctx context.Context, h *hold) (version int64, ok bool) {
 	op := history.Op{F: history.Read, Acq: h.acq, Fence: h.fence}
-	op.Type = history.Invoke
+	timeout := c.span(c.Workload.CallTimeout)
+	op.Type, op.Deadline = history.Invoke, c.in(timeout)
 	h.thread.note(op)
-	a, err := c.store.call(ctx, c.span(c.Workload.CallTimeout), request{
+	op.Deadline = nil
+	a, err := c.store.call(ctx, timeout, request{
 		F: history.Read, Process: h.thread.process, Acq: h.acq, Fence: h.fence,
 	})
 	if err == nil {
@@ -148,9 +161,11 @@ func (c *Client) read(ctx context.Context, h *hold) (version int64, ok bool) {
 }
 
 func (c *Client) write(ctx context.Context, h *hold, seen int64) {
-	op := history.Op{F: history.Write, Type: history.Invoke, Acq: h.acq, Fence: h.fence, Version: &seen}
+	timeout := c.span(c.Workload.WriteTimeout)
+	op := history.Op{F: history.Write, Type: history.Invoke, Acq: h.acq, Fence: h.fence, Version: &seen, Deadline: c.in(timeout)}
 	h.thread.note(op)
-	a, err := c.store.call(ctx, c.span(c.Workload.WriteTimeout), request{
+	op.Deadline = nil
+	a, err := c.store.call(ctx, timeout, request{
 		F: history.Write, Process: h.thread.process, Acq: h.acq, Fence: h.fence, Seen: seen,
 	})
 	op.Version = nil

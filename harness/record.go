@@ -59,6 +59,17 @@ type recorded struct {
 	start  time.Time // of the run, on this client's clock
 }
 
+// deadlineOf gives a context's deadline as nanoseconds of the run, or nil where
+// it has none.
+func deadlineOf(ctx context.Context, start time.Time) *int64 {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	ns := at.Sub(start).Nanoseconds()
+	return &ns
+}
+
 // hold is a recorded acquisition.
 type hold struct {
 	lease  impl.Lease
@@ -71,7 +82,7 @@ type hold struct {
 
 // acquire makes one attempt under an acquisition number.
 func (r *recorded) acquire(ctx context.Context, acq int) (*hold, error) {
-	r.thread.note(history.Op{F: history.Acquire, Type: history.Invoke, Acq: acq})
+	r.thread.note(history.Op{F: history.Acquire, Type: history.Invoke, Acq: acq, Deadline: deadlineOf(ctx, r.start)})
 	lease, err := r.lock.Acquire(ctx)
 	op := outcome(history.Op{F: history.Acquire, Acq: acq}, err)
 	if err != nil {
@@ -103,13 +114,9 @@ func (h *hold) ask() *int64 {
 // valid asks whether the lease still holds and notes the answer when it says
 // something new. A lease that tells nothing is believed in.
 func (h *hold) valid() bool {
-	if l, ok := h.lease.(impl.LossNotifier); ok {
-		select {
-		case <-l.Lost():
-			h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
-			return false
-		default:
-		}
+	if h.isLost() {
+		h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
+		return false
 	}
 	before := h.told
 	until := h.ask()
@@ -136,7 +143,7 @@ func (h *hold) lost() <-chan struct{} {
 
 // extend asks for another TTL and says whether the lock said yes.
 func (h *hold) extend(ctx context.Context) bool {
-	h.thread.note(history.Op{F: history.Extend, Type: history.Invoke, Acq: h.acq})
+	h.thread.note(history.Op{F: history.Extend, Type: history.Invoke, Acq: h.acq, Deadline: deadlineOf(ctx, h.start)})
 	err := h.lease.(impl.Extender).Extend(ctx) // callers have asked for the ability
 	op := outcome(history.Op{F: history.Extend, Acq: h.acq}, err)
 	if err == nil {
@@ -146,9 +153,29 @@ func (h *hold) extend(ctx context.Context) bool {
 	return err == nil
 }
 
-// release gives the lock back.
-func (h *hold) release(ctx context.Context) {
-	h.thread.note(history.Op{F: history.Release, Type: history.Invoke, Acq: h.acq})
+// release gives the lock back, and says whether it was a clean end: given back
+// without an error, and no loss told up to then.
+func (h *hold) release(ctx context.Context) (clean bool) {
+	h.thread.note(history.Op{F: history.Release, Type: history.Invoke, Acq: h.acq, Deadline: deadlineOf(ctx, h.start)})
 	err := h.lease.Release(ctx)
+	clean = err == nil && !h.isLost()
 	h.thread.done(outcome(history.Op{F: history.Release, Acq: h.acq}, err))
+	return clean
+}
+
+func (h *hold) isLost() bool {
+	select {
+	case <-h.lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// lookBack looks at the loss notice some time after a clean release, where
+// there must be none.
+func (h *hold) lookBack() {
+	if h.isLost() {
+		h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
+	}
 }

@@ -98,10 +98,19 @@ func (c Config) header(nodes int) history.Header {
 	}
 	return history.Header{
 		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
-		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Clients: s.Clients,
+		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: append([]string{}, c.Lock.Abilities...),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
+}
+
+// quorum is 1 for a lock on one node that has independent ones to choose from,
+// and 0, what the topology says, otherwise.
+func (c Config) quorum() int {
+	if c.Topology == cluster.Independent && !c.Lock.Quorum {
+		return 1
+	}
+	return 0
 }
 
 // versions of what decides the outcome.

@@ -26,8 +26,12 @@ type Header struct {
 	World    string `json:"world"`
 	Topology string `json:"topology"`
 	Nodes    int    `json:"nodes"`
-	Clients  int    `json:"clients"`
-	Seed     uint64 `json:"seed"`
+	// Quorum is how many nodes have to carry a token; 0 means a majority of
+	// independent nodes, and one node otherwise. A lock that knows of one node
+	// only needs one of five.
+	Quorum  int    `json:"quorum,omitempty"`
+	Clients int    `json:"clients"`
+	Seed    uint64 `json:"seed"`
 	// TTL of every lease, in nanoseconds.
 	TTL time.Duration `json:"ttl_ns"`
 	// Drift is the share of the TTL that the lock itself takes off its
@@ -133,6 +137,9 @@ type Op struct {
 	// Until is the validity end told to the holder, in nanoseconds since the
 	// start of the run.
 	Until *int64 `json:"until,omitempty"`
+	// Deadline of a call stands on its invoke: the moment by which its caller
+	// wants it to return, in nanoseconds since the start of the run.
+	Deadline *int64 `json:"deadline,omitempty"`
 	// Version: on read ok, the version read; on write invoke, the version
 	// that the writer had read; on write ok, the version written.
 	Version *int64 `json:"version,omitempty"`

@@ -41,6 +41,9 @@ type Cell struct {
 	Runs  int `json:"runs"`
 	// Expected says that every run of the cell is as expected.
 	Expected bool `json:"as_expected"`
+	// Harmless: exclusion was violated and yet no run lost an update, as when
+	// a resource refuses the stale write.
+	Harmless bool `json:"harmless,omitempty"`
 	// Repeat is the command of the run that the cell shows.
 	Repeat string `json:"repeat,omitempty"`
 }
@@ -87,7 +90,24 @@ func cellOf(scenario string, runs []Run) Cell {
 		}
 		c.Expected = c.Expected && Stand(r) == AsExpected
 	}
+	c.Harmless = harmless(runs)
 	return c
+}
+
+// harmless says that runs violated exclusion and lost nothing.
+func harmless(runs []Run) bool {
+	shared := false
+	for _, r := range runs {
+		for _, c := range r.Checks {
+			switch {
+			case c.Name == "exclusion":
+				shared = shared || c.Verdict == checker.Violation
+			case c.Name == "updates" && c.Verdict != checker.Pass:
+				return false
+			}
+		}
+	}
+	return shared
 }
 
 // worstOf is the run with the worst verdict, and among violations the gravest;
@@ -132,6 +152,9 @@ func (c Cell) word() string {
 		return "-"
 	}
 	s := printable(c.Outcome)
+	if c.Harmless {
+		s += "~"
+	}
 	if !c.Expected {
 		s += "!"
 	}
@@ -206,17 +229,21 @@ func (m Matrix) block(p *page, from, to, first int, wide []int) {
 
 // key explains the marks that occur.
 func (m Matrix) key() string {
-	var odd, seeds, empty bool
+	var odd, seeds, empty, mild bool
 	for _, r := range m.Rows {
 		for _, c := range r.Cells {
 			odd = odd || !c.Expected
 			seeds = seeds || c.Runs > 1
 			empty = empty || c.Outcome == ""
+			mild = mild || c.Harmless
 		}
 	}
 	parts := []string{"the worst outcome of each lock in each scenario"}
 	if seeds {
 		parts = append(parts, "n/m: in n of m runs")
+	}
+	if mild {
+		parts = append(parts, "~: two holders at once, but no update was lost")
 	}
 	if odd {
 		parts = append(parts, "!: not as expected")

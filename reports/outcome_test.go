@@ -35,6 +35,7 @@ func TestMatch(t *testing.T) {
 			want: []string{"exclusion: expected overrun, got pass"}},
 		{name: "any answer: pass", results: []checker.Result{pass("fencing")}, expected: map[string]string{"fencing": "any"}},
 		{name: "any answer: violation", results: []checker.Result{violation("fencing", "fence-repeated")}, expected: map[string]string{"fencing": "any"}},
+		{name: "any answer: n/a", results: []checker.Result{na("fencing")}, expected: map[string]string{"fencing": "any"}},
 		{name: "any answer: none", results: []checker.Result{verdict("fencing", checker.Unknown)}, expected: map[string]string{"fencing": "any"},
 			want: []string{"fencing: expected any, got unknown"}},
 		{name: "unnamed violation", results: []checker.Result{violation("liveness", "")}, want: []string{"liveness: expected no violation, got liveness"}},

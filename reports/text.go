@@ -376,9 +376,12 @@ func (p *page) foot(r Run) {
 
 // runLine is where and how long it ran.
 func runLine(r Run) string {
-	lasted := num(r.VirtualSeconds) + " virtual, " + num(r.WallSeconds) + " wall"
+	lasted, kind := num(r.VirtualSeconds)+" virtual", " wall"
 	if r.World != "sim" {
-		lasted = num(r.VirtualSeconds) + " of real time, " + num(r.WallSeconds) + " with the set-up"
+		lasted, kind = num(r.VirtualSeconds)+" of real time", " with the set-up"
+	}
+	if r.WallSeconds > 0 { // a history that is judged again does not say
+		lasted += ", " + num(r.WallSeconds) + kind
 	}
 	return fmt.Sprintf("world %s, topology %s, seed %d, TTL %s, %d ops, %s",
 		r.World, r.Topology, r.Seed, sec(r.TTLNanos), r.Ops, lasted)

@@ -7,7 +7,11 @@ import (
 )
 
 // checks that an expectation may name, in the order of reports.
-var checks = []string{"assumptions", "exclusion", "updates", "fencing", "linearizability", "liveness", "coverage"}
+var checks = []string{
+	"assumptions", "exclusion", "updates", "fencing", "linearizability",
+	"lease", "ownership", "continuity", "validity", "ttl", "orphans", "loss-notice", "deadline", "order", "load",
+	"liveness", "coverage",
+}
 
 // verdicts that may be expected of every check. "any" leaves open which answer
 // a check gives, as long as it gives one: whether Redlock's fences go backwards
@@ -22,6 +26,16 @@ var kinds = map[string][]string{
 	"updates":         {"lost-update"},
 	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused"},
 	"linearizability": {"not-linearizable"},
+	"lease":           {"never-there", "data-lost", "overwritten", "deleted", "expired-early"},
+	"ownership":       {"foreign-delete", "foreign-overwrite", "stale-release", "foreign-extend", "shared-token"},
+	"continuity":      {"owner-between", "gap"},
+	"validity":        {"too-late", "over-at-grant"},
+	"ttl":             {"no-ttl", "gone", "too-long", "too-short", "shrinks"},
+	"orphans":         {"left-for-ever", "kept-alive", "orphan"},
+	"loss-notice":     {"no-notice", "late-notice", "false-notice"},
+	"deadline":        {"never-returned", "late-return"},
+	"order":           {"overtaken"},
+	"load":            {"after-release", "storm"},
 	"liveness":        {"no-grant", "no-ttl-key"},
 }
 

@@ -68,8 +68,8 @@ func (o *owners) add(token, client string) string {
 }
 
 // of says who a key names, and what it counts, in the way of the simulator: a
-// number has no owner; the fields of a hash and the members of a sorted set are
-// its owners, joined with commas; a hash with one field has that one's value.
+// number has no owner; the members of a sorted set are its owners, joined with
+// commas; for a hash see [hashOwners].
 func (o *owners) of(ctx context.Context, k *key, client string) (owner, value string) {
 	if k == nil {
 		return "", ""
@@ -82,18 +82,44 @@ func (o *owners) of(ctx context.Context, k *key, client string) (owner, value st
 		return o.name(ctx, k.value, client), ""
 	case counter:
 		return "", k.value
-	case hash, sorted:
-		var names []string
-		for _, member := range slices.Sorted(maps.Keys(k.fields)) {
-			names = append(names, o.name(ctx, member, client))
-			value = k.fields[member]
-		}
-		if k.kind == sorted || len(names) != 1 {
-			value = ""
-		}
-		return strings.Join(names, ","), value
+	case hash:
+		tokens, count := hashOwners(k.fields)
+		return o.all(ctx, tokens, client), count
+	case sorted:
+		return o.all(ctx, slices.Collect(maps.Keys(k.fields)), client), ""
 	}
 	return "", ""
+}
+
+// all names several tokens.
+func (o *owners) all(ctx context.Context, tokens []string, client string) string {
+	var names []string
+	for _, token := range slices.Sorted(slices.Values(tokens)) {
+		names = append(names, o.name(ctx, token, client))
+	}
+	return strings.Join(names, ",")
+}
+
+// hashOwners says whom a hash names, and the one number in it. There are two
+// ways to write an owner and a count: a field named after the owner that holds
+// the count, and a field that holds the owner beside one that holds the count.
+func hashOwners(fields map[string]string) (tokens []string, count string) {
+	numbers := 0
+	for _, v := range fields {
+		if isNumber(v) {
+			numbers++
+			count = v
+		} else {
+			tokens = append(tokens, v)
+		}
+	}
+	if len(tokens) == 0 {
+		tokens = slices.Collect(maps.Keys(fields))
+	}
+	if numbers != 1 {
+		count = ""
+	}
+	return tokens, count
 }
 
 // isNumber tells a fence or a count from a token.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +16,8 @@ import (
 )
 
 // connected starts from what the node holds now: nothing at first, and after a
-// restart whatever was left. Keys that are gone were lost with the crash, or
-// have expired meanwhile.
+// restart whatever was left. Keys that are gone, or that name somebody else by
+// now, were lost with the crash, or have expired meanwhile.
 func (tr *tracer) connected(ctx context.Context) error {
 	first := tr.connections == 0
 	found := make(keyspace)
@@ -35,7 +37,7 @@ func (tr *tracer) connected(ctx context.Context) error {
 	tr.gone = nil
 	clear(tr.events)
 	for _, name := range sortedKeys(tr.keys) {
-		if k := tr.keys[name]; found[name] == nil {
+		if k := tr.keys[name]; !k.same(found[name]) {
 			cmd := history.Lostkeys
 			if k.expire != 0 && k.expire <= now.UnixMilli() {
 				cmd = history.Expired
@@ -46,6 +48,24 @@ func (tr *tracer) connected(ctx context.Context) error {
 	tr.keys = found
 	tr.connections++
 	return nil
+}
+
+// same says whether a key still names the same owners. How often a hash counts
+// them, and how far a counter has got, does not matter.
+func (k *key) same(now *key) bool {
+	switch {
+	case now == nil || k.kind != now.kind:
+		return false
+	case k.kind == hash:
+		before, _ := hashOwners(k.fields)
+		after, _ := hashOwners(now.fields)
+		return slices.Equal(slices.Sorted(slices.Values(before)), slices.Sorted(slices.Values(after)))
+	case k.kind == sorted:
+		return maps.EqualFunc(k.fields, now.fields, func(string, string) bool { return true })
+	case k.kind == text:
+		return k.value == now.value
+	}
+	return true
 }
 
 // snapshot asks for the lock keys of a node.

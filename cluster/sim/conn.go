@@ -217,6 +217,9 @@ func (c *conn) serve(chunk []byte) {
 	c.w.mu.Lock()
 	dead := c.dead // killed; a client that closed is still served
 	c.w.mu.Unlock()
+	// What was under way on a connection that its client has closed meanwhile
+	// is not reset when the node dies, and must not reach it either.
+	dead = dead || c.sess.node.down.Load()
 	if dead {
 		return
 	}

@@ -37,10 +37,8 @@ func (n *node) describe(client, key string) history.Server {
 		if err != nil {
 			return ev
 		}
-		ev.Owner = n.world.aliasesOf(client, fields)
-		if len(fields) == 1 {
-			ev.Value = n.db.HGet(key, fields[0])
-		}
+		tokens, count := hashOwners(fields, func(field string) string { return n.db.HGet(key, field) })
+		ev.Owner, ev.Value = n.world.aliasesOf(client, tokens), count
 	case "zset":
 		members, err := n.db.ZMembers(key)
 		if err != nil {
@@ -53,6 +51,28 @@ func (n *node) describe(client, key string) history.Server {
 		ev.PTTL = at - now.UnixMilli()
 	}
 	return ev
+}
+
+// hashOwners says whom a hash names, and the one number in it. There are two
+// ways to write an owner and a count: a field named after the owner that holds
+// the count, and a field that holds the owner beside one that holds the count.
+func hashOwners(fields []string, get func(string) string) (tokens []string, count string) {
+	numbers := 0
+	for _, f := range fields {
+		if v := get(f); isCounter(v) {
+			numbers++
+			count = v
+		} else {
+			tokens = append(tokens, v)
+		}
+	}
+	if len(tokens) == 0 {
+		tokens = fields
+	}
+	if numbers != 1 {
+		count = ""
+	}
+	return tokens, count
 }
 
 // isCounter tells a number from a token: a fence or a count has no owner.

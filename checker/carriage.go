@@ -1,0 +1,280 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+// lapse is a stretch of time in which a granted acquisition was not on record:
+// fewer nodes than its quorum carried its token.
+type lapse struct {
+	Interval
+	// index of the event at which it began, and the words for its cause.
+	index int
+	cause string
+	// by is the client whose command caused it, if one did.
+	by string
+}
+
+// Causes of a lapse.
+const (
+	lapseNever       = "never-there"
+	lapseExpired     = "expired"
+	lapseDeleted     = "deleted"
+	lapseOverwritten = "overwritten"
+	lapseLost        = "lost"
+)
+
+// carriage goes through the server trace and finds, for every granted
+// acquisition whose token is known, when the nodes did not carry it, from the
+// grant to the end of its watch: release invoked, loss seen, given up, crashed,
+// or the end of the history.
+//
+// In a replicated topology only the primary counts. A replica that is promoted
+// has what its promotion reports, and nothing else:
+//
+//	0    c1's SET runs on n1, the primary
+//	0.1  n1 dies, n2 is promoted and reports no key: c1's lapse begins
+type carriage struct {
+	facts  *Facts
+	quorum int
+	owners map[place]string
+	// primary is the node that counts in a replicated topology.
+	primary string
+	demoted map[string]bool
+	// active acquisitions by their token; to is where their watch ends.
+	active map[string][]*Acquisition
+	// last is the step that took a token from a node last.
+	last map[string]*touch
+}
+
+func (f *Facts) carry() {
+	c := &carriage{
+		facts: f, quorum: f.quorum(), owners: map[place]string{}, demoted: map[string]bool{},
+		active: map[string][]*Acquisition{}, last: map[string]*touch{},
+	}
+	var granted []*Acquisition
+	for _, a := range f.Acquisitions {
+		if a.Held() && (a.Alias == "" || a.key != "") {
+			granted = append(granted, a)
+		}
+	}
+	slices.SortFunc(granted, func(x, y *Acquisition) int { return cmp.Compare(x.DoneIndex, y.DoneIndex) })
+	moves := f.failovers()
+	for i := range f.keys.touches {
+		s := &f.keys.touches[i]
+		for len(moves) > 0 && moves[0].StartIndex < s.index {
+			granted = c.grant(granted, moves[0].StartIndex)
+			c.promote(moves[0].On[1], moves[0].StartIndex, moves[0].Start)
+			moves = moves[1:]
+		}
+		granted = c.grant(granted, s.index)
+		c.step(s)
+	}
+	for _, m := range moves {
+		granted = c.grant(granted, m.StartIndex)
+		c.promote(m.On[1], m.StartIndex, m.Start)
+	}
+	c.grant(granted, len(f.History.Events))
+}
+
+// failovers are the faults that made another node the primary.
+func (f *Facts) failovers() []Fault {
+	if f.History.Header.Topology != "replicated" {
+		return nil
+	}
+	var out []Fault
+	for _, x := range f.Faults {
+		if x.Fault == "failover" && len(x.On) == 2 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// watchEnd is the index of the event up to which an acquisition's token has to
+// be on record, if its lease lasts that long.
+func (f *Facts) watchEnd(a *Acquisition) int {
+	end := len(f.History.Events)
+	for _, i := range []int{a.ReleaseIndex, a.CrashIndex, a.AbandonIndex} {
+		if i >= 0 {
+			end = min(end, i)
+		}
+	}
+	if a.BeliefWhy == EndLost {
+		end = min(end, a.BeliefEndIndex)
+	}
+	return end
+}
+
+// grant takes up the acquisitions that were granted before an event.
+func (c *carriage) grant(granted []*Acquisition, before int) []*Acquisition {
+	for len(granted) > 0 && granted[0].DoneIndex < before {
+		a := granted[0]
+		granted = granted[1:]
+		if a.Alias == "" {
+			c.nameless(a)
+			continue
+		}
+		c.active[a.Alias] = append(c.active[a.Alias], a)
+		if c.carrying(a) >= c.quorum {
+			continue
+		}
+		l := lapse{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}
+		// Had a quorum carried it, the lease would have begun: what was given
+		// back by a failed attempt before is no cause.
+		if s := c.last[a.Alias]; s != nil && a.LeaseStart > a.Invoked && s.t >= a.LeaseStart {
+			l.cause, l.by, l.index = causeOf(s), s.Client, s.index
+		}
+		a.lapses = append(a.lapses, l)
+	}
+	return granted
+}
+
+// nameless takes a grant during which its client was seen to put no token of
+// its own on any node. If it has none there from before either, as a
+// re-entrant lock has, and has written nothing, it was granted thin air.
+func (c *carriage) nameless(a *Acquisition) {
+	for _, owners := range c.owners {
+		for _, token := range strings.Split(owners, ",") {
+			if ownerOf(token) == a.Client {
+				return
+			}
+		}
+	}
+	k := c.facts.keys
+	for _, i := range k.of(a.Client, a.InvokeIndex, a.DoneIndex) {
+		if k.touches[i].wrote() {
+			return
+		}
+	}
+	if k.anonymous == 0 && c.facts.slack() == 0 {
+		a.lapses = []lapse{{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}}
+	}
+}
+
+// carrying counts the nodes that carry an acquisition's token.
+func (c *carriage) carrying(a *Acquisition) int {
+	if c.primary != "" {
+		if carries(c.owners[place{c.primary, a.key}], a.Alias) {
+			return 1
+		}
+		return 0
+	}
+	n := 0
+	for _, p := range c.facts.keys.places {
+		if p.key == a.key && carries(c.owners[p], a.Alias) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *carriage) step(s *touch) {
+	if c.facts.History.Header.Topology == "replicated" {
+		switch {
+		case c.primary == "" && s.Client != "":
+			c.primary = s.Node
+		case s.Node == c.primary:
+		case s.Cmd == history.Promoted, s.Client != "" && !c.demoted[s.Node]:
+			c.promote(s.Node, s.index, s.t)
+		}
+	}
+	was := c.owners[s.place]
+	c.owners[s.place] = s.Owner
+	if was == s.Owner {
+		return
+	}
+	for _, token := range strings.Split(was, ",") {
+		if token != "" && !carries(s.Owner, token) {
+			c.last[token] = s
+			c.recount(token, s.index, s.t, causeOf(s), s.Client)
+		}
+	}
+	for _, token := range strings.Split(s.Owner, ",") {
+		if token != "" && !carries(was, token) {
+			c.recount(token, s.index, s.t, "", s.Client)
+		}
+	}
+}
+
+// promote makes a node the one that counts. What the trace knew of it before
+// is what it had as a replica, or before it died.
+func (c *carriage) promote(node string, index int, t int64) {
+	if c.primary == node {
+		return
+	}
+	if c.primary != "" {
+		c.demoted[c.primary] = true
+	}
+	c.primary = node
+	delete(c.demoted, node)
+	for p := range c.owners {
+		if p.node == node {
+			c.owners[p] = ""
+		}
+	}
+	for token := range c.active {
+		c.recount(token, index, t, lapseLost, "")
+	}
+}
+
+// recount opens or closes the lapses of the acquisitions with a token.
+func (c *carriage) recount(token string, index int, t int64, cause, by string) {
+	kept := c.active[token][:0]
+	for _, a := range c.active[token] {
+		if index > c.facts.watchEnd(a) {
+			continue
+		}
+		kept = append(kept, a)
+		n := len(a.lapses)
+		open := n > 0 && a.lapses[n-1].To == never
+		switch whole := c.carrying(a) >= c.quorum; {
+		case whole && open:
+			a.lapses[n-1].To = t
+		case !whole && !open:
+			a.lapses = append(a.lapses, lapse{Interval: Interval{From: t, To: never}, index: index, cause: cause, by: by})
+		}
+	}
+	c.active[token] = kept
+}
+
+func causeOf(s *touch) string {
+	switch {
+	case s.Cmd == history.Expired:
+		return lapseExpired
+	case s.Client == "" || !s.sure:
+		return lapseLost
+	case s.Owner != "":
+		return lapseOverwritten
+	}
+	return lapseDeleted
+}
+
+// homes notes on which key each acquisition's token was put.
+func (f *Facts) homes() {
+	for _, a := range f.Acquisitions {
+		if a.Alias == "" {
+			continue
+		}
+		for _, i := range f.keys.of(a.Client, a.InvokeIndex, a.DoneIndex) {
+			if s := &f.keys.touches[i]; carries(s.Owner, a.Alias) {
+				a.key = s.Key
+			}
+		}
+		if a.Held() && a.key != "" {
+			f.keys.homes[a.key] = true
+		}
+	}
+}
+
+// of are the steps of a client between two events.
+func (k *keys) of(client string, from, to int) []int {
+	steps := k.byClient[client]
+	lo, _ := slices.BinarySearchFunc(steps, from, func(i, at int) int { return cmp.Compare(k.touches[i].index, at) })
+	hi, _ := slices.BinarySearchFunc(steps, to, func(i, at int) int { return cmp.Compare(k.touches[i].index, at) })
+	return steps[lo:max(lo, hi)]
+}

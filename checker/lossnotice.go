@@ -1,0 +1,140 @@
+package checker
+
+import (
+	"fmt"
+)
+
+const lossNoticeName = "loss-notice"
+
+// Kinds of a loss-notice violation.
+const (
+	// NoNotice: the holder looked, long after the loss, and was told nothing.
+	NoNotice = "no-notice"
+	// LateNotice: it was told, but long after the loss.
+	LateNotice = "late-notice"
+	// FalseNotice: it was told of a loss after it had released cleanly.
+	FalseNotice = "false-notice"
+)
+
+// lossNotice judges locks that tell their holder when the lease is lost: by a
+// notice, or by a validity end. A loss is known within half a TTL, which is a
+// renewal and a retry, and where a fault keeps the client from its nodes,
+// within one TTL: then the last confirmed lease is over, whatever the servers
+// hold. To be told early is fine.
+//
+//	0    c1 is granted the lock, TTL 10, and renews every 3.3
+//	4    the node is flushed
+//	6.7  the renewal is refused: c1 learns that it has lost the lock
+//
+// What a holder knew is seen where it looked: after its work and before its
+// write. Pauses of the client are taken off.
+func lossNotice(f *Facts) Result {
+	h := &f.History.Header
+	if !h.Has("lost") && !h.Has("until") {
+		return Result{Verdict: Unknown, Reason: fmt.Sprintf("%s tells its holder of no loss", h.Lock)}
+	}
+	r := Result{Verdict: Pass, Applies: true}
+	var found []Found
+	held, losses := 0, 0
+	for _, a := range f.Acquisitions {
+		if !a.Held() {
+			continue
+		}
+		held++
+		if v, ok := f.falseNotice(a); ok {
+			found = append(found, v)
+		}
+		at, cause, ok := f.lossOf(a)
+		if !ok {
+			continue
+		}
+		losses++
+		if v, ok := f.unnoticed(a, at, cause); ok {
+			found = append(found, v)
+		}
+	}
+	r.Figures = map[string]float64{"holds": float64(held), "losses": float64(losses), "violations": float64(len(found))}
+	switch {
+	case held == 0:
+		r.Verdict, r.Reason = Unknown, "no acquire succeeded"
+	case losses == 0:
+		r.Reason = "no lease was lost while its holder worked"
+	}
+	return r.with(found, []string{NoNotice, LateNotice, FalseNotice})
+}
+
+// lossOf is when an acquisition lost the lock: the first moment at which the
+// nodes did not carry its token, or, where that is not known, the end of its
+// lease.
+func (f *Facts) lossOf(a *Acquisition) (at int64, index int, ok bool) {
+	for _, l := range a.lapses {
+		if l.To-l.From > f.slack() {
+			return l.From, l.index, true
+		}
+	}
+	if f.untraced() != "" && a.LeaseEnd < f.End && len(a.looks) > 0 {
+		return a.LeaseEnd, a.DoneIndex, true
+	}
+	return 0, 0, false
+}
+
+func (f *Facts) unnoticed(a *Acquisition, at int64, cause int) (Found, bool) {
+	ttl := int64(f.History.Header.TTL)
+	bound := ttl / 2
+	for i := range f.Faults {
+		if x := &f.Faults[i]; x.Start <= at+bound && x.ends() >= a.LeaseStart && f.strikes(x, a.Client) {
+			bound = ttl
+		}
+	}
+	kind, seen := NoNotice, -1
+	for _, i := range a.looks {
+		if t := f.History.Events[i].T; t-f.paused(a.Client, at, t) > at+bound+f.slack() {
+			seen = i
+			break
+		}
+	}
+	if seen < 0 && a.noticed >= 0 {
+		// It may have been inside a call up to the event before the notice.
+		t := f.History.Events[a.noticed].T
+		if t-f.paused(a.Client, at, t) > max(at, a.quiet)+bound+f.slack() {
+			kind, seen = LateNotice, a.noticed
+		}
+	}
+	if seen < 0 {
+		return Found{}, false
+	}
+	t := f.History.Events[seen].T
+	ops := []int{a.DoneIndex, seen}
+	if cause != a.DoneIndex {
+		ops = []int{a.DoneIndex, cause, seen}
+	}
+	what := "still worked on, and had been told nothing,"
+	if kind == LateNotice {
+		what = "was told only"
+	}
+	return Found{Kind: kind, Ops: ops, Fault: f.active(a.LeaseStart, t),
+		Summary: fmt.Sprintf("%s lost %s at %s and %s at %s, %s later (bound %s).",
+			a.Client, f.theLock(a.Lock), f.at(at), what, f.at(t), f.long(t-at), f.at(bound))}, true
+}
+
+// strikes says whether a fault keeps a client from any node.
+func (f *Facts) strikes(x *Fault, client string) bool {
+	for _, p := range f.keys.places {
+		if x.hits(client, p.node) {
+			return true
+		}
+	}
+	return len(f.keys.places) == 0
+}
+
+// falseNotice finds a loss notice after a release that was told ok, where there
+// had been none before.
+func (f *Facts) falseNotice(a *Acquisition) (Found, bool) {
+	if a.noticed < 0 || a.ReleaseOutcome != "ok" || a.noticed < a.ReleaseDoneIndex || f.History.Events[a.noticed].Op.F != "lost" {
+		return Found{}, false
+	}
+	t := f.History.Events[a.noticed].T
+	return Found{Kind: FalseNotice, Ops: []int{a.ReleaseDoneIndex, a.noticed}, Fault: f.active(a.Done, t),
+		Summary: fmt.Sprintf("%s released %s cleanly at %s and was told at %s that it had lost it.",
+			a.Client, f.theLock(a.Lock), f.at(a.ReleaseDone), f.at(t))}, true
+}

@@ -1,0 +1,132 @@
+package sweep
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// state is one way in which the calls so far can have gone. It is never
+// changed. All lists are sorted.
+type state struct {
+	// active are the candidates that hold.
+	active []int32
+	// early are the holds granted although their acquire has not returned.
+	early []int32
+	// explained are the refusals explained although they have not returned.
+	explained []int32
+	// spent are the acquires without an answer that took effect, except for
+	// those of a pool that may end by now: of these, used counts.
+	spent []int32
+	used  []int32
+	// fence is the last one, and open says that its nest goes on.
+	fence uint64
+	open  bool
+}
+
+func with(list []int32, x int32) []int32 {
+	at, _ := slices.BinarySearch(list, x)
+	out := make([]int32, 0, len(list)+1)
+	return append(append(append(out, list[:at]...), x), list[at:]...)
+}
+
+// without drops one x from the list, which need not hold it.
+func without(list []int32, x int32) []int32 {
+	at, found := slices.BinarySearch(list, x)
+	if !found {
+		return list
+	}
+	out := make([]int32, 0, len(list)-1)
+	return append(append(out, list[:at]...), list[at+1:]...)
+}
+
+func has(list []int32, x int32) bool {
+	_, found := slices.BinarySearch(list, x)
+	return found
+}
+
+// key is equal for states that differ only in what makes one better.
+func (s *state) key() string {
+	b := make([]byte, 0, 4*(len(s.active)+len(s.early)+1)+8)
+	b = binary.LittleEndian.AppendUint64(b, s.fence)
+	if s.open {
+		b = append(b, 1)
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.active)))
+	for _, list := range [][]int32{s.active, s.early} {
+		for _, x := range list {
+			b = binary.LittleEndian.AppendUint32(b, uint32(x))
+		}
+	}
+	return string(b)
+}
+
+// covers says that s, with the same key, can do whatever o can: it explained at
+// least as much and used up no more.
+func (s *state) covers(o *state) bool {
+	for i, n := range s.used {
+		if n > 0 && (i >= len(o.used) || n > o.used[i]) {
+			return false
+		}
+	}
+	return subset(s.spent, o.spent) && subset(o.explained, s.explained)
+}
+
+func subset(a, b []int32) bool {
+	return !slices.ContainsFunc(a, func(x int32) bool { return !has(b, x) })
+}
+
+// use counts one more of a pool.
+func (s *state) use(pool int32) {
+	used := make([]int32, max(len(s.used), int(pool)+1))
+	copy(used, s.used)
+	used[pool]++
+	s.used = used
+}
+
+// ripen makes a spent acquire one of those that may end.
+func (s *state) ripen(f *frontier, cand, standIn int32) *state {
+	n := *s
+	n.spent = without(s.spent, f.cands[cand].hold)
+	n.use(f.cands[cand].pool)
+	if has(s.active, cand) {
+		n.active = with(without(s.active, cand), standIn)
+	}
+	return &n
+}
+
+// perState is what it costs to go on from a state, in comparisons of two.
+const perState = 16
+
+// collection keeps states that no other one covers.
+type collection struct {
+	byKey map[string][]int
+	all   []*state
+	// steps counts comparisons, which are what many states cost.
+	steps int
+}
+
+// add says whether the state was new.
+func (c *collection) add(s *state) bool {
+	if c.byKey == nil {
+		c.byKey = map[string][]int{}
+	}
+	k := s.key()
+	at := -1
+	c.steps++
+	for _, i := range c.byKey[k] {
+		c.steps++
+		if c.all[i].covers(s) {
+			return false
+		}
+		if at < 0 && s.covers(c.all[i]) {
+			at = i
+		}
+	}
+	if at >= 0 {
+		c.all[at] = s
+		return true
+	}
+	c.byKey[k] = append(c.byKey[k], len(c.all))
+	c.all = append(c.all, s)
+	return true
+}

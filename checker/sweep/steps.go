@@ -1,0 +1,304 @@
+package sweep
+
+import "slices"
+
+// meets says whether a refused acquire finds somebody in its way.
+func (f *frontier) meets(s *state, open int32) bool {
+	if f.j.rules.Model == Semaphore {
+		return len(s.active) >= f.j.permits()
+	}
+	class := f.j.open[open].class
+	return slices.ContainsFunc(s.active, func(a int32) bool { return excludes(f.cands[a].class, class) })
+}
+
+func (f *frontier) explain(s *state, open int32) *state {
+	if has(s.explained, open) || !f.meets(s, open) {
+		return s
+	}
+	n := *s
+	n.explained = with(s.explained, open)
+	return &n
+}
+
+// helps says whether a hold of the class would help to explain a refusal.
+func (f *frontier) helps(s *state, class int32) bool {
+	return slices.ContainsFunc(f.waiting, func(b int32) bool {
+		return !has(s.explained, b) && (f.j.rules.Model == Semaphore || excludes(class, f.j.open[b].class))
+	})
+}
+
+// demand replaces the ways so far by all those that end with what the event
+// demands.
+func (f *frontier) demand(e event) error {
+	if len(f.ways) == 1 && f.obvious(e) {
+		return nil
+	}
+	var out collection
+	for _, s := range f.ways {
+		if f.steps+out.steps > f.budget {
+			return errBudget
+		}
+		if n := f.met(s, e); n != nil {
+			out.add(n)
+			continue
+		}
+		if e.kind == lasts {
+			out.add(s)
+		}
+		if err := f.explore(s, e, &out); err != nil {
+			return err
+		}
+	}
+	f.steps += out.steps
+	f.ways = out.all
+	return nil
+}
+
+// explore finds all states that a state can be in once the demand is met.
+func (f *frontier) explore(s *state, e event, out *collection) error {
+	var seen collection
+	stack := []*state{s}
+	for len(stack) > 0 {
+		s := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if f.steps+seen.steps+out.steps > f.budget {
+			return errBudget
+		}
+		seen.steps += perState
+		f.finish(s, e, out)
+		for _, c := range f.choices(s, e) {
+			n := f.grant(s, c)
+			if n == nil {
+				continue
+			}
+			if done := f.met(n, e); done != nil && e.kind == refused {
+				out.add(done)
+			} else if seen.add(n) {
+				stack = append(stack, n)
+			}
+		}
+	}
+	f.steps += seen.steps
+	return nil
+}
+
+// obvious takes the step if there is one state and one step, as nearly always.
+func (f *frontier) obvious(e event) bool {
+	s := f.ways[0]
+	if n := f.met(s, e); n != nil {
+		f.ways[0] = n
+		return true
+	}
+	if e.kind != grants || f.j.holds[e.index].forked || len(f.choices(s, e)) > 0 {
+		return false
+	}
+	f.steps += perState
+	n := f.grant(s, f.first[e.index])
+	if n == nil {
+		f.ways = nil
+		return true
+	}
+	n.early = without(n.early, e.index)
+	f.ways[0] = n
+	return true
+}
+
+// met returns the state after a demand that is met already, or nil.
+func (f *frontier) met(s *state, e event) *state {
+	n := *s
+	switch e.kind {
+	case refused:
+		if !has(s.explained, e.index) {
+			return nil
+		}
+		n.explained = without(s.explained, e.index)
+	case lasts:
+		hold := f.cands[e.index].hold
+		if !has(s.early, hold) && !has(s.spent, hold) {
+			return nil
+		}
+	case grants:
+		if !has(s.early, e.index) {
+			return nil
+		}
+		n.early = without(s.early, e.index)
+	case frees:
+		if has(s.active, e.index) {
+			return nil
+		}
+	}
+	return &n
+}
+
+// finish takes the step that the event demands.
+func (f *frontier) finish(s *state, e event, out *collection) {
+	switch e.kind {
+	case lasts:
+		hold := f.cands[e.index].hold
+		if has(s.early, hold) || has(s.spent, hold) {
+			return // it went its other way
+		}
+		if n := f.grant(s, e.index); n != nil {
+			out.add(n)
+		}
+	case grants:
+		for _, c := range f.candidates(e.index) {
+			if n := f.grant(s, c); n != nil {
+				n.early = without(n.early, e.index)
+				out.add(n)
+			}
+		}
+	case frees:
+		if f.cands[e.index].free <= f.now {
+			n := *s
+			n.active = without(s.active, e.index)
+			n.open = s.open && len(n.active) > 0
+			out.add(&n)
+		}
+	}
+}
+
+func (f *frontier) candidates(hold int32) []int32 {
+	if !f.j.holds[hold].forked {
+		return f.first[hold : hold+1]
+	}
+	return f.of[hold]
+}
+
+// choices are the grants that may have come before the demand is met.
+//
+// Before a hold is freed, only those matter that need it to hold: of a
+// semaphore, to have all permits taken for a refusal; of a nest whose fence is
+// repeated, to keep the nest going.
+func (f *frontier) choices(s *state, e event) []int32 {
+	var out []int32
+	semaphore := f.j.rules.Model == Semaphore
+	for _, c := range f.pending {
+		cand := &f.cands[c]
+		if e.kind == grants && cand.hold == e.index || e.kind == lasts && c == e.index ||
+			has(s.early, cand.hold) || has(s.spent, cand.hold) {
+			continue
+		}
+		helps, nest := f.helps(s, cand.class), f.nest(s, e, cand.class)
+		switch {
+		case e.kind == frees && !(semaphore && helps) && !nest:
+		case (cand.optional || cand.solid()) && !helps && !nest:
+		case cand.solid() && !semaphore && f.shut(cand):
+		default:
+			out = append(out, c)
+		}
+	}
+	for p := range f.pools {
+		c := f.pick(s, int32(p))
+		if c < 0 {
+			continue
+		}
+		helps := (e.kind != frees || semaphore) && f.helps(s, f.cands[c].class)
+		if helps || f.nest(s, e, f.cands[c].class) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// nest says that a grant to the class would keep a nest going in which the
+// last fence may be repeated, which a hold is about to leave.
+func (f *frontier) nest(s *state, e event, class int32) bool {
+	return e.kind == frees && f.repeats[s.fence] && f.cands[e.index].class == class
+}
+
+// shut says that a solid hold cannot be granted yet, because one that excludes
+// it is to be granted before its own caller hears of it.
+func (f *frontier) shut(c *candidate) bool {
+	for i := f.next; i < len(f.j.solids); i++ {
+		h := &f.j.holds[f.j.solids[i]]
+		if f.j.solids[i] == c.hold {
+			return false
+		}
+		if h.granted > f.now {
+			return h.granted < c.granted && excludes(h.class, c.class)
+		}
+	}
+	return false
+}
+
+// pick is the best acquire without an answer to use of a pool, or -1.
+func (f *frontier) pick(s *state, p int32) int32 {
+	pool := &f.pools[p]
+	used := int32(0)
+	if int(p) < len(s.used) {
+		used = s.used[p]
+	}
+	if used < pool.ripe {
+		return pool.any
+	}
+	for _, c := range pool.unripe {
+		if !has(s.spent, f.cands[c].hold) {
+			return c
+		}
+	}
+	return -1
+}
+
+// grant is the state after a grant at this moment, or nil.
+func (f *frontier) grant(s *state, c int32) *state {
+	cand := &f.cands[c]
+	if cand.called > f.now || cand.granted < f.now {
+		return nil
+	}
+	n := *s
+	n.active = f.makeRoom(s, cand)
+	if n.active == nil {
+		return nil
+	}
+	n.open = s.open && len(n.active) > 0
+	if cand.fence != 0 {
+		if cand.fence < s.fence || cand.fence == s.fence && !n.open {
+			return nil
+		}
+		n.fence, n.open = cand.fence, true
+	}
+	n.active = with(n.active, c)
+	switch {
+	case cand.hold < 0:
+		n.use(cand.pool)
+	case cand.optional:
+		n.spent = with(s.spent, cand.hold)
+	default:
+		n.early = with(s.early, cand.hold)
+	}
+	out := &n
+	for _, b := range f.waiting {
+		out = f.explain(out, b)
+	}
+	return out
+}
+
+// makeRoom frees what a grant excludes, or returns nil if it cannot be freed.
+func (f *frontier) makeRoom(s *state, cand *candidate) []int32 {
+	kept := make([]int32, 0, len(s.active)+1)
+	if f.j.rules.Model == Semaphore {
+		if len(s.active) < f.j.permits() {
+			return append(kept, s.active...)
+		}
+		least := int32(-1)
+		for i, a := range s.active {
+			if f.cands[a].free <= f.now && (least < 0 || f.cands[a].freed < f.cands[s.active[least]].freed) {
+				least = int32(i)
+			}
+		}
+		if least < 0 {
+			return nil
+		}
+		return append(append(kept, s.active[:least]...), s.active[least+1:]...)
+	}
+	for _, a := range s.active {
+		switch {
+		case !excludes(f.cands[a].class, cand.class):
+			kept = append(kept, a)
+		case f.cands[a].free > f.now:
+			return nil
+		}
+	}
+	return kept
+}

@@ -1,0 +1,61 @@
+package checker
+
+import (
+	"testing"
+
+	"github.com/holdfast-io/holdfast/history"
+)
+
+func TestLease(t *testing.T) {
+	worked := note(9, "c1", history.Worked, 1)
+	five := func(events ...history.Event) *history.History {
+		return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "independent", 5 })
+	}
+	votes := func(nodes ...string) []history.Event {
+		events := []history.Event{invoke(0, "c1", history.Acquire, 1)}
+		for i, n := range nodes {
+			events = append(events, server(0.1+float64(i)/10, n, "c1", "SET", "c1#1", 10))
+		}
+		return append(events, ok(1, "c1", history.Acquire, 1))
+	}
+	replicated := func(events ...history.Event) *history.History {
+		return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "replicated", 2 })
+	}
+	try(t, leaseName, []trial{
+		{name: "carried to the release", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1))...)},
+		{name: "expired when the guarantee was over", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "expired early", want: Violation, kind: ExpiredEarly, ops: []int{2, 4}, fault: "clock (n1, from 2.00s on)",
+			summary: []string{"c1's token expired on the node at 2.10s", "guaranteed until 10.95s"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "clock", "n1"), gone(2.1, "n1", "", history.Expired), worked)...)},
+		{name: "lost with the node's data", want: Violation, kind: DataLost, ops: []int{2, 3}, summary: []string{"lost c1's token at 3.00s"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), gone(3, "n1", "", history.Lostkeys), worked)...)},
+		{name: "deleted by another", want: Violation, kind: Deleted, ops: []int{2, 3}, summary: []string{"to a command of c2 that deleted it"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), gone(3, "n1", "c2", "DEL"), worked)...)},
+		{name: "written over", want: Violation, kind: Overwritten, ops: []int{2, 3},
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(3, "n1", "c2", "SET", "c2#1", 10), worked)...)},
+		{name: "a refused SET of another shows the same token", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), server(3, "n1", "c2", "SET", "c1#1", 7.95), worked)...)},
+		{name: "told ok with nothing there", want: Violation, kind: NeverThere, ops: []int{2}, summary: []string{"did not carry c1's token at 1.00s"},
+			history: story(join(server(0, "n1", "c2", "SET", "c2#1", 10), grant(1, "c1", 1), worked)...)},
+		{name: "belief had ended before the loss", want: Pass, history: story(join(
+			invoke(0.9, "c1", history.Acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), until(ok(1, "c1", history.Acquire, 1), 2), gone(3, "n1", "", history.Lostkeys), worked)...)},
+		{name: "after a released hold the key goes", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), invoke(2, "c1", history.Release, 1), gone(2.1, "n1", "c1", "EVALSHA"), info(3, "c1", history.Release, 1))...)},
+		{name: "a token of the client's own from before, as of a re-entrant lock", want: Unknown, reason: "no granted acquisition's token",
+			history: story(join(server(0, "n1", "c1", "EVALSHA", "c1#1", 10), grant(1, "c1", 1), worked)...)},
+		{name: "a minority node loses it", want: Pass, history: five(join(votes("n1", "n2", "n3", "n4"), gone(3, "n4", "", history.Lostkeys), worked)...)},
+		{name: "the third of three nodes loses it", want: Violation, kind: DataLost, ops: []int{4, 5}, summary: []string{"a quorum of 3 nodes lost c1's token"},
+			history: five(join(votes("n1", "n2", "n3"), gone(3, "n3", "", history.Lostkeys), worked)...)},
+		{name: "two votes of five", want: Violation, kind: NeverThere, ops: []int{3}, history: five(join(votes("n1", "n2"), worked)...)},
+		{name: "two votes of five, for a lock that wants one", want: Pass, history: with(five(join(votes("n1", "n2"), worked)...), func(h *history.Header) { h.Quorum = 1 })},
+		{name: "expired under another's script", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.9, "n1", "c2", "EVALSHA"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "promoted without it", want: Violation, kind: DataLost, ops: []int{2, 3}, fault: "failover",
+			history: replicated(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n2"), worked)...)},
+		{name: "promoted with it", want: Pass,
+			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(2, "n2", "", history.Promoted, "c1#1", 8.95), hit(2, 1, history.Start, "failover", "n1", "n2"), worked)...)},
+		{name: "promoted again with what it had before it died", want: Violation, kind: DataLost, ops: []int{2, 5}, fault: "failover", summary: []string{"at 3.00s"},
+			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(2, "n2", "", history.Promoted, "c1#1", 8.95), hit(2, 1, history.Start, "failover", "n1", "n2"), hit(3, 2, history.Start, "failover", "n2", "n1"), worked)...)},
+		{name: "a replica's loss is nothing", want: Pass,
+			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(1.1, "n2", "", "SET", "c1#1", 9.85), gone(3, "n2", "", history.Lostkeys), worked)...)},
+		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
+		{name: "nobody's commands", want: Unknown, skipped: true, reason: "which client", history: story(join(grant(1, "c1", 1), server(2, "n1", "", "SET", "?#1", 10))...)},
+	})
+}

@@ -1,0 +1,142 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const ttlName = "ttl"
+
+// Kinds of a TTL violation.
+const (
+	NoTTL    = "no-ttl"
+	TooLong  = "too-long"
+	TooShort = "too-short"
+	Shrinks  = "shrinks"
+	Gone     = "gone"
+)
+
+var ttlGravity = []string{NoTTL, Gone, TooLong, TooShort, Shrinks}
+
+// ttlTolerance is how far a TTL may be from what was asked for, as a share:
+// a twentieth leaves room for a lock that takes its own allowance off.
+const ttlTolerance = 20
+
+// timeToLive judges the PTTL that a client's command leaves on a lock's key: at
+// most what was asked for, never none, never 0 or absent after a grant that was
+// told ok, close to what was asked for, and the same after every renewal.
+//
+// A key without a TTL is a violation even if the next command sets one: who
+// dies in between keeps the lock for ever. Commands of one transaction, which
+// a server runs at one instant, are one.
+//
+//	0       SETNX, no TTL
+//	0.001   c1 dies
+//	        ... nobody is ever granted the lock again
+//	never   PEXPIRE
+func timeToLive(f *Facts) Result {
+	if why := f.untraced(); why != "" {
+		return Result{Verdict: Unknown, Reason: why + ", so no TTL was seen"}
+	}
+	r := Result{Verdict: Pass, Applies: true}
+	t := &lengths{facts: f, first: map[string]int64{}}
+	granted := map[string]bool{}
+	for _, a := range f.Acquisitions {
+		if a.Held() && a.Alias != "" {
+			granted[a.Alias] = true
+		}
+	}
+	for i := range f.keys.touches {
+		s := &f.keys.touches[i]
+		if s.wrote() && f.keys.judged(s.place) && !isError(s.Reply) && !slices.Contains(reading, s.Cmd) {
+			t.judged++
+			t.judge(i, s, granted[s.Owner])
+		}
+	}
+	for _, a := range f.Acquisitions {
+		if a.Held() && a.Alias == "" {
+			t.absent(a)
+		}
+	}
+	r.Figures = map[string]float64{"judged": float64(t.judged), "violations": float64(len(t.found))}
+	if t.judged == 0 {
+		r.Verdict, r.Reason = Unknown, "no command set a TTL on a lock's key"
+	}
+	return r.with(t.found, ttlGravity)
+}
+
+type lengths struct {
+	facts  *Facts
+	judged int
+	// first maps a token to the PTTL that its key was made with.
+	first map[string]int64
+	found []Found
+}
+
+func (t *lengths) judge(i int, s *touch, granted bool) {
+	f := t.facts
+	asked := f.History.Header.TTL.Milliseconds()
+	off := max(asked/ttlTolerance, f.keys.noise)
+	if s.made() {
+		t.first[s.Owner] = s.PTTL
+	}
+	first, known := t.first[s.Owner]
+	switch {
+	case s.PTTL == -1:
+		if !t.oneInstant(i, s) {
+			t.add(NoTTL, s, "no TTL: if it dies now, nobody can take the lock again")
+		}
+	case s.PTTL > asked+f.keys.noise:
+		t.add(TooLong, s, fmt.Sprintf("a TTL of %v, although %v was asked for", millis(s.PTTL), millis(asked)))
+	case !granted:
+	case s.made() && s.PTTL < asked-off:
+		t.add(TooShort, s, fmt.Sprintf("a TTL of %v, although %v was asked for: the lease ends before its time", millis(s.PTTL), millis(asked)))
+	case !s.made() && known && first > 0 && s.PTTL < min(first, asked)-off:
+		t.add(Shrinks, s, fmt.Sprintf("a TTL of %v, although it was granted with %v: a renewal made the lease shorter", millis(s.PTTL), millis(first)))
+	}
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// oneInstant says whether the same client set a TTL on the same key in the
+// same transaction: at the next command, with no time for a round trip.
+func (t *lengths) oneInstant(i int, s *touch) bool {
+	const instant = int64(50 * time.Microsecond)
+	all := t.facts.keys.byPlace[s.place]
+	n, _ := slices.BinarySearch(all, i)
+	if n+1 >= len(all) {
+		return false
+	}
+	next := &t.facts.keys.touches[all[n+1]]
+	return next.Client == s.Client && next.t-s.t < instant && next.PTTL != -1
+}
+
+func (t *lengths) add(kind string, s *touch, what string) {
+	f := t.facts
+	t.found = append(t.found, Found{Kind: kind, Ops: []int{s.index}, Fault: f.active(s.t, s.t),
+		Summary: fmt.Sprintf("the %s of %s at %s left its key on %s with %s.", s.Cmd, s.Client, f.at(s.t), s.Node, what)})
+}
+
+// absent takes a grant whose client had commands run on the lock's key, which
+// was absent after the last of them on every node: a TTL of 0 deletes.
+func (t *lengths) absent(a *Acquisition) {
+	f := t.facts
+	var last *touch
+	for _, i := range f.keys.of(a.Client, a.InvokeIndex, a.DoneIndex) {
+		s := &f.keys.touches[i]
+		if isError(s.Reply) || slices.Contains(reading, s.Cmd) {
+			continue
+		}
+		if s.Owner != "" {
+			return
+		}
+		last = s
+	}
+	if last == nil {
+		return
+	}
+	t.found = append(t.found, Found{Kind: Gone, Ops: []int{last.index, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+		Summary: fmt.Sprintf("%s was told at %s that it holds %s, but right after its %s at %s the key was absent from %s: a TTL of nothing deletes.",
+			a.Client, f.at(a.Done), f.theLock(a.Lock), last.Cmd, f.at(last.t), last.Node)})
+}
