@@ -181,6 +181,12 @@ func (x *expedition) survey(ctx context.Context) ([]plan, error) {
 	}
 	defer os.RemoveAll(root)
 	var all []plan
+	var habits []reading
+	defer func() {
+		for _, got := range habits {
+			x.sorter.habit(got)
+		}
+	}()
 	for _, hurried := range []bool{false, true} {
 		base := x.baseRun(hurried)
 		p := with(base, blow{kind: "nothing broken"})
@@ -195,6 +201,7 @@ func (x *expedition) survey(ctx context.Context) ([]plan, error) {
 			continue // interrupted
 		}
 		x.take(p, runs[0])
+		habits = append(habits, x.sorter.read(p, runs[0]))
 		h, _, err := store.ReadHistory(job.Dir(root))
 		if err != nil {
 			continue // it died, which is a finding or a failure by now

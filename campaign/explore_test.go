@@ -76,6 +76,10 @@ func TestExploreFindsTheMistake(t *testing.T) {
 			plan: "client pause of 1.2 TTL at worked 1 of c1", without: "basic"},
 		{lock: "cleanup-on-cancelled-context", check: "liveness", kind: "no-grant", cause: "slow reply at EVAL in acquire",
 			plan: "slow reply of 0.3 TTL at EVAL 1 from c1 to n1", without: "reference"},
+		{lock: "extend-as-set-nx", check: "continuity", kind: "gap", cause: "deleted keys at EVAL in acquire",
+			plan: "deleted keys at EVALSHA 1 from c2 to n1", without: "reference"},
+		{lock: "renewal-not-joined", check: "load", kind: "after-release", cause: "nothing broken",
+			plan: "nothing broken"},
 		{lock: "setnx-then-pexpire", check: "liveness", kind: "no-ttl-key", cause: "client crash at SET in acquire",
 			plan: "client crash at SET 1 from c1 to n1", without: "basic"},
 		{lock: "redlock-quorum-of-reachable", check: "exclusion", kind: "broken", cause: "cancelled context at SET in acquire",
@@ -186,8 +190,10 @@ func TestSavedPlansReproduce(t *testing.T) {
 	}
 	for _, g := range f.Groups {
 		job := store.Job{Scenario: g.File, Lock: f.Lock, World: string(cluster.Sim), Seed: 7, TTL: 4 * time5}
-		if strings.Contains(g.Cause, "1.5s") {
-			job.TTL = oddTTLs[1]
+		for _, ttl := range oddTTLs {
+			if g.Cause == "a TTL of "+ttl.String() {
+				job.TTL = ttl
+			}
 		}
 		if g.Repeat != Repeat(job) {
 			t.Errorf("repeat %q, want %q", g.Repeat, Repeat(job))
