@@ -26,6 +26,9 @@ type Runner struct {
 	// Child makes the command of a child process that serves jobs: see
 	// [Serve]. Nil plays everything in this process.
 	Child func() *exec.Cmd
+	// Isolate uses child processes for few jobs too: a lock that is expected
+	// to panic must not take this process with it.
+	Isolate bool
 	// Done is called after each run, one at a time; it may be nil.
 	Done func(reports.Run)
 
@@ -96,7 +99,7 @@ func (r Runner) width(jobs []store.Job) int {
 }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
-	return r.Child != nil && len(jobs) >= worthChildren && jobs[0].World != string(cluster.Process)
+	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && jobs[0].World != string(cluster.Process)
 }
 
 // work takes jobs until there are none.
@@ -134,12 +137,16 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			run = failed(jobs[i], err)
 		}
 		put(i, run)
-		if len(run.Leaks) > 0 { // what was left behind must not slow the next run
+		if c != nil && (len(run.Leaks) > 0 || run.Error != "") { // what was left behind must not slow the next run
 			c.end()
 			c = nil
 		}
 	}
 }
+
+// childDied begins what is said of a child that is no more: a panic of a lock,
+// or a kill from outside.
+const childDied = "the child process died"
 
 // order is one line to a child.
 type order struct {
@@ -158,7 +165,7 @@ type child struct {
 func (r Runner) start() (*child, error) {
 	cmd := r.Child()
 	c := &child{cmd: cmd, stderr: &head{}}
-	cmd.Stderr = c.stderr
+	cmd.Stderr, cmd.WaitDelay = c.stderr, lastMoment
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start a child process: %w", err)
@@ -182,16 +189,26 @@ func (c *child) play(o order) (reports.Run, error) {
 		return run, err
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		return run, fmt.Errorf("the child process died: %w\n%s", err, c.stderr)
+		return run, c.dead("", err)
 	}
 	reply, err := c.out.ReadBytes('\n')
 	if err != nil {
-		return run, fmt.Errorf("the child process died during the run: %w\n%s", err, c.stderr)
+		return run, c.dead(" during the run", err)
 	}
 	if err := json.Unmarshal(reply, &run); err != nil {
 		return run, fmt.Errorf("the child process said %q: %w", bytes.TrimSpace(reply), err)
 	}
 	return run, nil
+}
+
+// dead says why a child is no more. Its last words come through another pipe
+// than its answers, so they are waited for.
+func (c *child) dead(when string, err error) error {
+	_ = c.in.Close() // it may be dead already
+	timer := time.AfterFunc(lastMoment, func() { _ = c.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = c.cmd.Wait() // how it ended says less than what it said
+	return fmt.Errorf("%s%s: %w\n%s", childDied, when, err, c.stderr)
 }
 
 // playUntil is play, but a child that has not answered a moment after the

@@ -46,9 +46,17 @@ func FindLock(name string) (catalogue.Entry, error) {
 	return catalogue.Entry{}, fmt.Errorf("there is no lock %q%s", name, hint)
 }
 
+// scenarioOf gives the scenario of a job.
+func scenarioOf(j store.Job) (*scenarios.Scenario, error) {
+	if j.Inline != "" {
+		return scenarios.Parse(j.Scenario, []byte(j.Inline))
+	}
+	return LoadScenario(j.Scenario)
+}
+
 // Play plays one job and judges it. With a root it stores the run there.
 func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.History) {
-	s, err := LoadScenario(j.Scenario)
+	s, err := scenarioOf(j)
 	if err != nil {
 		return failed(j, err), nil
 	}
@@ -72,7 +80,7 @@ func PlayScenario(ctx context.Context, s *scenarios.Scenario, lock catalogue.Ent
 func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, root string) (reports.Run, *history.History) {
 	cfg := harness.Config{
 		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
-		Topology: cluster.Topology(j.Topology),
+		Topology: cluster.Topology(j.Topology), WallLimit: j.WallLimit,
 	}.WithDefaults()
 	dir := ""
 	if root != "" {

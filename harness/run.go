@@ -38,6 +38,10 @@ type Config struct {
 	Topology cluster.Topology
 	// Dir is for what the process world writes while it runs.
 	Dir string
+	// WallLimit is how long a simulated run may take on the wall clock before
+	// it is given up; zero takes a limit that no run reaches unless the lock
+	// hangs.
+	WallLimit time.Duration
 
 	_ struct{} // named fields only
 }
@@ -88,10 +92,14 @@ const LockName = "orders"
 // header describes the run in its history.
 func (c Config) header(nodes int) history.Header {
 	s := c.Scenario
+	ttl := s.Workload.LockTTL.Of(c.TTL)
+	if ttl <= 0 { // nobody can promise it, and a history has a TTL
+		ttl = c.TTL
+	}
 	return history.Header{
 		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
-		Seed: c.Seed, TTL: c.TTL, Drift: c.Lock.Drift, Abilities: c.abilities(),
+		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
 }

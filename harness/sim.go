@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -79,7 +80,8 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	go func() {
 		drained <- sim.Bubble(func() { played <- newSimRun(ctx, cfg, &rec).play() })
 	}()
-	limit := time.NewTimer(simWallLimit)
+	wall := cmp.Or(cfg.WallLimit, simWallLimit)
+	limit := time.NewTimer(wall)
 	defer limit.Stop()
 	select {
 	case r := <-played:
@@ -90,11 +92,20 @@ func runSim(ctx context.Context, cfg Config) *Result {
 			return r
 		default:
 		}
-		return saved(&rec, fmt.Errorf("the simulation ended early: %w", orUnknown(err)))
+		return saved(&rec, fmt.Errorf("%w: %w", ErrEndedEarly, orUnknown(err)))
 	case <-limit.C:
-		return saved(&rec, fmt.Errorf("the simulation did not finish within %v of wall time", simWallLimit))
+		return saved(&rec, fmt.Errorf("%w within %v of wall time", ErrHangs, wall))
 	}
 }
+
+// BuildLock begins the error of a lock that refused to be built.
+const BuildLock = "build lock"
+
+// What a lock can do to a simulation.
+var (
+	ErrHangs      = errors.New("the simulation did not finish")
+	ErrEndedEarly = errors.New("the simulation ended early")
+)
 
 func orUnknown(err error) error {
 	if err == nil {
@@ -252,10 +263,10 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 	var cancels []context.CancelFunc
 	for i, name := range r.world.Clients() {
 		lock, err := r.cfg.Lock.New(impl.Env{
-			Client: name, Nodes: r.world.Endpoints(name), Name: LockName, TTL: r.cfg.TTL,
+			Client: name, Nodes: r.world.Endpoints(name), Name: LockName, TTL: w.LockTTL.Of(r.cfg.TTL),
 		})
 		if err != nil {
-			return cancels, fmt.Errorf("build lock %s for %s: %w", r.cfg.Lock.Name, name, err)
+			return cancels, fmt.Errorf("%s %s for %s: %w", BuildLock, r.cfg.Lock.Name, name, err)
 		}
 		r.locks = append(r.locks, lock)
 		c := &Client{

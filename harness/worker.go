@@ -110,7 +110,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The lock is built after the beginning, since some dial at once, and
 	// the faults of time zero must be there before.
-	lock, err := entry.New(impl.Env{Client: a.Client, Nodes: a.endpoints(), Name: a.LockName, TTL: a.TTL})
+	lock, err := entry.New(impl.Env{Client: a.Client, Nodes: a.endpoints(), Name: a.LockName, TTL: a.Workload.LockTTL.Of(a.TTL)})
 	if err != nil {
 		return fmt.Errorf("worker: build lock %s: %w", a.Lock, err)
 	}

@@ -75,6 +75,10 @@ const AnyCommand = "any"
 // timed says that the trigger is a time and no event.
 func (t Trigger) timed() bool { return t.Op == "" && t.Command == "" }
 
+// Matches says whether an event counts for the trigger, for programs that
+// count in a history what a trigger would.
+func (t Trigger) Matches(ev history.Event) bool { return !t.timed() && t.matches(ev) }
+
 // matches says whether an event counts for the trigger.
 func (t Trigger) matches(ev history.Event) bool {
 	switch {

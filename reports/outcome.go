@@ -30,6 +30,12 @@ func gravityOf(check string) int {
 	return len(gravity)
 }
 
+// Violated gives the results that found a violation, gravest first.
+func Violated(results []checker.Result) []checker.Result { return violated(results) }
+
+// Gravity orders checks by what a violation of them costs: smaller is graver.
+func Gravity(check string) int { return gravityOf(check) }
+
 // violated gives the results that found a violation, gravest first.
 func violated(results []checker.Result) []checker.Result {
 	var bad []checker.Result

@@ -9,9 +9,11 @@
 package scenarios
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
@@ -92,6 +94,46 @@ type Workload struct {
 	WriteTimeout nemesis.Span `yaml:"write-timeout"`
 	// Resource is plain (the default) or guarded.
 	Resource string `yaml:"resource" words:"plain,guarded"`
+	// LockTTL is the TTL that the locks are built with, where it is not the
+	// run's own: a TTL that a lock should refuse, such as 0 or -5s. All
+	// lengths in TTLs are still the run's.
+	LockTTL LockTTL `yaml:"lock-ttl"`
+}
+
+// LockTTL is a TTL that may be given or not; zero is one to try.
+type LockTTL struct {
+	Given bool
+	TTL   time.Duration
+}
+
+// Of is the TTL to build a lock with in a run with a TTL.
+func (l LockTTL) Of(run time.Duration) time.Duration {
+	if l.Given {
+		return l.TTL
+	}
+	return run
+}
+
+// UnmarshalText reads a TTL from a scenario file.
+func (l *LockTTL) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*l = LockTTL{}
+		return nil
+	}
+	d, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: write -5s, 0s or 500us", b)
+	}
+	*l = LockTTL{Given: true, TTL: d}
+	return nil
+}
+
+// MarshalText writes it back.
+func (l LockTTL) MarshalText() ([]byte, error) {
+	if !l.Given {
+		return nil, nil
+	}
+	return []byte(l.TTL.String()), nil
 }
 
 // Final is the phase after the faults, in which the lock must be live.

@@ -40,6 +40,12 @@ type Job struct {
 	Topology string        `json:"topology,omitempty"`
 	Seed     uint64        `json:"seed"`
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	// Inline is the text of the scenario where it is in no file; Scenario is
+	// then its name only.
+	Inline string `json:"inline,omitempty"`
+	// WallLimit gives a simulated run up that takes longer on the wall clock;
+	// zero leaves the default.
+	WallLimit time.Duration `json:"wall_limit_ns,omitempty"`
 }
 
 // Dir is where a run lives under a root. A scenario from a file has its base
