@@ -24,10 +24,15 @@ import (
 
 // LoadScenario takes a built-in name or the path of a YAML file.
 func LoadScenario(name string) (*scenarios.Scenario, error) {
-	if strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
+	if isPath(name) {
 		return scenarios.ReadFile(name)
 	}
 	return scenarios.Load(name)
+}
+
+// isPath tells the path of a scenario from a built-in name.
+func isPath(name string) bool {
+	return strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
 // FindLock finds a lock of the catalogue, or says which name is nearest.
@@ -46,8 +51,8 @@ func FindLock(name string) (catalogue.Entry, error) {
 	return catalogue.Entry{}, fmt.Errorf("there is no lock %q%s", name, hint)
 }
 
-// scenarioOf gives the scenario of a job.
-func scenarioOf(j store.Job) (*scenarios.Scenario, error) {
+// ScenarioOf gives the scenario of a job.
+func ScenarioOf(j store.Job) (*scenarios.Scenario, error) {
 	if j.Inline != "" {
 		return scenarios.Parse(j.Scenario, []byte(j.Inline))
 	}
@@ -56,7 +61,16 @@ func scenarioOf(j store.Job) (*scenarios.Scenario, error) {
 
 // Play plays one job and judges it. With a root it stores the run there.
 func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.History) {
-	s, err := scenarioOf(j)
+	if j.Inline == "" && isPath(j.Scenario) {
+		// The run keeps the text: it can be judged and played again where the
+		// file is not, or is another by then.
+		text, err := os.ReadFile(j.Scenario)
+		if err != nil {
+			return failed(j, fmt.Errorf("read scenario: %w", err)), nil
+		}
+		j.Inline = string(text)
+	}
+	s, err := ScenarioOf(j)
 	if err != nil {
 		return failed(j, err), nil
 	}

@@ -40,8 +40,8 @@ type Job struct {
 	Topology string        `json:"topology,omitempty"`
 	Seed     uint64        `json:"seed"`
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
-	// Inline is the text of the scenario where it is in no file; Scenario is
-	// then its name only.
+	// Inline is the text of a scenario that is not built in; Scenario is then
+	// its path or its name.
 	Inline string `json:"inline,omitempty"`
 	// WallLimit gives a simulated run up that takes longer on the wall clock;
 	// zero leaves the default.

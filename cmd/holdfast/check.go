@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,8 +66,10 @@ func rejudge(h *history.History, path string) reports.Run {
 	if err != nil { // a history that lies alone: its header says what it was
 		job = store.Job{Scenario: hd.Scenario}
 	}
-	if s, err := campaign.LoadScenario(job.Scenario); err == nil {
+	if s, err := campaign.ScenarioOf(job); err == nil {
 		r.About, r.Expected = s.About, s.ExpectedOf(hd.Lock)
+	} else {
+		r.About = fmt.Sprintf("The scenario %s is not here, so nobody says what was expected.", job.Scenario)
 	}
 	if n := len(h.Events); n > 0 {
 		r.VirtualSeconds = float64(h.Events[n-1].T) / 1e9

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/reports"
+)
+
+func TestRunsHaveFoldersOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		job  Job
+		want string
+	}{
+		{Job{Scenario: "calm", Lock: "basic", World: "sim", Seed: 1}, "r/calm/basic/sim-1"},
+		{Job{Scenario: "./dir/mine.yaml", Lock: "basic+fence", World: "process", Seed: 2}, "r/mine/basic+fence/process-2"},
+		{Job{Scenario: "calm", Lock: "basic", World: "sim", Topology: "replicated", TTL: 3 * time.Second, Seed: 1}, "r/calm/basic/sim-replicated-ttl3s-1"},
+	} {
+		if got := filepath.ToSlash(c.job.Dir("r")); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.job, got, c.want)
+		}
+	}
+}
+
+// TestARunIsReadBack: what was run, what happened and what it means come back
+// as they were, and a run that begins anew takes the former one away.
+func TestARunIsReadBack(t *testing.T) {
+	job := Job{Scenario: "mine", Lock: "basic", World: "sim", Seed: 7, Inline: "name: mine\n"}
+	dir := job.Dir(t.TempDir())
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(Begin(dir, job))
+	h := &history.History{Header: history.Header{Schema: history.Schema, Lock: "basic", TTL: time.Second, Clients: 1, Nodes: 1}}
+	must(SaveHistory(dir, h))
+	must(SaveVerdict(dir, reports.Run{Scenario: "mine", Lock: "basic"}))
+	back, err := ReadJob(dir)
+	must(err)
+	if back != job {
+		t.Errorf("read back %+v, want %+v", back, job)
+	}
+	again, path, err := ReadHistory(dir)
+	must(err)
+	if again.SHA256() != h.SHA256() || filepath.Base(path) != HistoryFile {
+		t.Errorf("another history from %s", path)
+	}
+	run, err := ReadVerdict(dir)
+	must(err)
+	if run.Scenario != "mine" {
+		t.Errorf("another verdict: %+v", run)
+	}
+	must(Begin(dir, job))
+	if _, _, err := ReadHistory(dir); err == nil {
+		t.Error("the history of the former run is still there")
+	}
+}
