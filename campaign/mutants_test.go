@@ -112,6 +112,12 @@ nemesis:
   - when: {at: 0}
     lose-reply: {client: c2, node: n1, command: SET}
 `,
+	// Waiters give up before the holder leaves.
+	"impatient-waiters": `
+clients: 4
+workload: {hold: 0.5ttl, acquire-timeout: 0.3ttl}
+length: 4ttl
+`,
 	// Nobody wants anything of the lock for most of the time.
 	"idle": `
 clients: 2
@@ -180,12 +186,12 @@ var caught = []struct {
 	{mutant: "renewal-never-stopped", scenario: "idle", check: "load after-release"},
 	{mutant: "renewal-not-joined", scenario: "idle", check: "load after-release"},
 	{mutant: "ttl-zero", scenario: "calm", check: "ttl gone"},
+	{mutant: "waiter-left-in-queue", scenario: "impatient-waiters", check: "liveness no-grant"},
 	{mutant: "count-in-client-only", scenario: "slow-work", check: "lease never-there"},
 }
 
 // notYet are the mutants whose mistake no check sees.
 var notYet = map[string]string{
-	"waiter-left-in-queue":          "the order check, and a lock that says it is fair",
 	"readers-share-first-ttl":       "a workload with readers",
 	"permits-by-client-clocks":      "a workload with permits",
 	"non-counting-reentrance":       "a workload that enters twice",
@@ -268,5 +274,24 @@ func TestEveryMutantIsAccountedFor(t *testing.T) {
 	}
 	for name := range known {
 		t.Errorf("there is no mutant %s", name)
+	}
+}
+
+// TestTheReadmeTellsTheMutants: its table is this one.
+func TestTheReadmeTellsTheMutants(t *testing.T) {
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range caught {
+		star := ""
+		if _, ok := small[c.scenario]; ok {
+			star = "*"
+		}
+		m, _ := catalogue.Find(c.mutant)
+		row := "| " + strings.Join([]string{c.mutant, m.TwinOf, c.scenario + star, c.check}, " | ") + " | "
+		if !strings.Contains(string(b), row) {
+			t.Errorf("README.md lacks the row %s", row)
+		}
 	}
 }

@@ -99,7 +99,7 @@ func (c Config) header(nodes int) history.Header {
 	return history.Header{
 		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
-		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: append([]string{}, c.Lock.Abilities...),
+		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
 }
@@ -111,6 +111,16 @@ func (c Config) quorum() int {
 		return 1
 	}
 	return 0
+}
+
+// abilities are those of the lock's leases and what the lock itself promises,
+// as the checks ask for them.
+func (c Config) abilities() []string {
+	out := append([]string{}, c.Lock.Abilities...)
+	if c.Lock.Fair {
+		out = append(out, "fair")
+	}
+	return out
 }
 
 // versions of what decides the outcome.

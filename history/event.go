@@ -37,7 +37,8 @@ type Header struct {
 	// Drift is the share of the TTL that the lock itself takes off its
 	// guarantee for clock drift: 0.01 is one percent.
 	Drift float64 `json:"drift,omitempty"`
-	// Abilities of the lock's leases: fence, extend, until, lost.
+	// Abilities of the lock's leases: fence, extend, until, lost; and fair, where
+	// the lock promises to grant in the order of arrival.
 	Abilities []string `json:"abilities"`
 	// LivenessBound: after everything has healed, a free lock with a live
 	// waiter must be granted within it.

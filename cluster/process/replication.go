@@ -115,7 +115,7 @@ func (w *World) Promote(ctx context.Context, name string) error {
 		if n.child == nil || n.stalled {
 			return errDown
 		}
-		if err := n.direct.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+		if err := n.direct.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 			return err
 		}
 		w.tracePromoted(ctx, name)
@@ -152,6 +152,6 @@ func (w *World) follow(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return n.direct.SlaveOf(ctx, host, port).Err()
+		return n.direct.ReplicaOf(ctx, host, port).Err()
 	})
 }

@@ -170,6 +170,8 @@ func load(name, try string) (*scenarios.Scenario, error) {
 		return nil, usage("holdfast run ./"+name+".yaml", "there is no scenario %q, but there is a file %s.yaml", name, name)
 	case strings.Contains(name, "/") || isYAML(name):
 		return nil, usage(try, "%v", err)
+	case slices.Contains(lockNames(), name):
+		return nil, usage("holdfast run kleppmann-gc-pause --lock "+name, "%s is a lock; which scenario shall it play?", name)
 	}
 	return nil, unknownWord("scenario", name, scenarios.Names(), try)
 }

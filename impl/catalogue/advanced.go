@@ -17,6 +17,7 @@ func fairEntry() Entry {
 		About:     "a queue of waiters by their time of arrival, polled; the first takes SET NX PX",
 		New:       fair.New,
 		KeyPrefix: "fair:",
+		Fair:      true,
 		Promises: Promises{
 			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "no",
 			SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "high",

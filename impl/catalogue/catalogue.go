@@ -76,6 +76,9 @@ type Entry struct {
 	// Quorum: the lock wants several independent nodes, not one.
 	Quorum bool
 
+	// Fair: the lock promises to grant in the order of arrival.
+	Fair bool
+
 	// Unsafe says in one sentence why the lock is known to break although it
 	// has no mistake of a mutant; empty if it is not.
 	Unsafe string
