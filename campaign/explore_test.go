@@ -42,6 +42,11 @@ func explored(t *testing.T, e Exploration) *Findings {
 	for _, what := range f.Failures {
 		t.Errorf("a run failed: %s", what)
 	}
+	for _, g := range f.Groups { // no lock of the catalogue does either
+		if g.Check == checkHang || g.Check == checkLeak {
+			t.Errorf("%s after %s: %s", g.Check, g.Plan, g.Stack)
+		}
+	}
 	return f
 }
 
