@@ -18,8 +18,8 @@ vet: ## go vet and staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 
-bench: ## the figures of the README, on one core
-	$(GO) test -run '^$$' -bench . -cpu 1 -count 3 ./cluster/sim ./campaign
+bench: ## the figures of the README, on one core (the program sets GOGC like this)
+	GOGC=400 $(GO) test -run '^$$' -bench . -cpu 1 -count 3 ./cluster/sim ./campaign ./checker/sweep
 
 long: install-redis ## long sweeps, outside CI
 	HOLDFAST_LONG=1 $(GO) test -timeout 60m ./...
