@@ -38,7 +38,7 @@ type Runner struct {
 // How many jobs make child processes worth their start, and how many runs on
 // real servers go side by side: they mostly wait.
 const (
-	worthChildren   = 8
+	worthChildren   = 1 // a lock that panics or exits must cost its run, never the verdict
 	processParallel = 4
 )
 

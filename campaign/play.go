@@ -64,9 +64,9 @@ func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.
 	if j.Inline == "" && isPath(j.Scenario) {
 		// The run keeps the text: it can be judged and played again where the
 		// file is not, or is another by then.
-		text, err := os.ReadFile(j.Scenario)
+		text, err := scenarios.ReadText(j.Scenario)
 		if err != nil {
-			return failed(j, fmt.Errorf("read scenario: %w", err)), nil
+			return failed(j, err), nil
 		}
 		j.Inline = string(text)
 	}
@@ -168,6 +168,10 @@ func Conclude(run reports.Run) reports.Run {
 	run.Matched, run.Mismatches = reports.Match(run.Checks, run.Expected)
 	if run.Error != "" {
 		run.Matched = false
+	}
+	for _, l := range run.Leaks {
+		run.Matched = false
+		run.Mismatches = append(run.Mismatches, "leak: "+l)
 	}
 	return run
 }

@@ -17,6 +17,12 @@ const mostProblems = 3
 // fault.
 func assumptions(f *Facts) Result {
 	problems := history.Validate(f.History)
+	for i, e := range f.History.Events {
+		// Nobody knows what was broken for how long.
+		if e.Nemesis != nil && e.Nemesis.Error != "" {
+			problems = append(problems, history.Problem{Index: i, Text: "a fault did not heal: " + e.Nemesis.Error})
+		}
+	}
 	if len(problems) == 0 {
 		return Result{Verdict: Pass, Applies: true}
 	}

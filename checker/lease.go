@@ -52,7 +52,7 @@ func (g *gatherer) lease(a *Acquisition) {
 	trace := g.trace[a.Client]
 	lo := sort.SearchInts(trace, a.InvokeIndex)
 	granted := max(lo, sort.SearchInts(trace, a.DoneIndex))
-	a.Alias = f.alias(a, trace[lo:granted])
+	a.Alias, l.key = f.alias(a, trace[lo:granted])
 	for _, i := range trace[lo:granted] {
 		l.command(i, &f.History.Events[i])
 	}
@@ -94,12 +94,13 @@ func (f *Facts) quorum() int {
 // commands left on the lock's key during its acquire, on most nodes. The last
 // command on a node counts, since a refused attempt of another thread of the
 // same client leaves that thread's token in view.
-func (f *Facts) alias(a *Acquisition, trace []int) string {
-	last := map[string]string{}
+func (f *Facts) alias(a *Acquisition, trace []int) (alias, key string) {
+	last, keys := map[string]string{}, map[string]string{}
 	for _, i := range trace {
 		s := f.History.Events[i].Server
 		if strings.HasPrefix(s.Owner, a.Client+"#") && (len(f.Locks) == 1 || strings.Contains(s.Key, a.Lock)) {
 			last[s.Node] = s.Owner
+			keys[s.Owner] = s.Key
 		}
 	}
 	count := map[string]int{}
@@ -112,12 +113,13 @@ func (f *Facts) alias(a *Acquisition, trace []int) string {
 			best = owner
 		}
 	}
-	return best
+	return best, keys[best]
 }
 
 // leaser runs through the confirmations of one acquisition.
 type leaser struct {
 	a           *Acquisition
+	key         string // on which the token was granted: another key renews nothing
 	ttl, length time.Duration
 	quorum      int
 	// nodes maps a node to the last time at which it set the token's expiry.
@@ -137,7 +139,7 @@ var reading = []string{"GET", "HGET", "HGETALL", "HEXISTS", "EXISTS", "PTTL", "T
 // slow clock on the node does not look like a renewal.
 func (l *leaser) command(i int, e *history.Event) {
 	s := e.Server
-	if l.a.Alias == "" || s.Owner != l.a.Alias || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
+	if l.a.Alias == "" || s.Owner != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
 		return
 	}
 	left := time.Duration(s.PTTL) * time.Millisecond

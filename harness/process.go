@@ -70,7 +70,7 @@ func (r *procRun) play(ctx context.Context) *Result {
 	}
 	res.Leaks = r.finish(ctx, interrupted || err != nil)
 	err = errors.Join(err, r.driver.HealAll(), r.failure())
-	unfired(r.driver, r.rec)
+	unfired(r.driver.Unfired(), r.rec)
 	err = errors.Join(err, r.world.EndTrace(context.WithoutCancel(ctx)))
 	res.Virtual = time.Duration(monotonic() - r.start.Load())
 	res.Err = errors.Join(err, r.close())
@@ -94,7 +94,7 @@ func (r *procRun) setUp(ctx context.Context) error {
 	r.rec.SetHeader(cfg.header(nodes))
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
 	world, err := process.Start(ctx, process.Config{
-		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir, LockName: LockName,
+		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir, LockName: LockName, LockKey: cfg.lockKey(),
 		OnServer: func(ev history.Server, at int64) {
 			start := r.start.Load()
 			ev.Clock -= start

@@ -113,6 +113,14 @@ func (c Config) quorum() int {
 	return 0
 }
 
+// lockKey is the key of the lock, or empty where the catalogue does not say.
+func (c Config) lockKey() string {
+	if c.Lock.KeyPrefix == "" {
+		return ""
+	}
+	return c.Lock.KeyPrefix + LockName
+}
+
 // abilities are those of the lock's leases and what the lock itself promises,
 // as the checks ask for them.
 func (c Config) abilities() []string {
@@ -188,8 +196,8 @@ func Run(ctx context.Context, cfg Config) *Result {
 
 // unfired records faults that never happened: a run whose fault did not
 // strike proves nothing, and the coverage check says so.
-func unfired(d *nemesis.Driver, rec *history.Recorder) {
-	for _, what := range d.Unfired() {
+func unfired(faults []string, rec *history.Recorder) {
+	for _, what := range faults {
 		rec.Record(history.Event{Nemesis: &history.Nemesis{Fault: what, Phase: history.Never}})
 	}
 }

@@ -190,7 +190,7 @@ func (r *simRun) play() *Result {
 	}
 	r.finish(cancels)
 	res.Err = errors.Join(res.Err, r.driver.HealAll()) // what had no final phase
-	unfired(r.driver, r.rec)
+	unfired(append(r.driver.Unfired(), r.world.Pending()...), r.rec)
 	for _, ev := range r.world.Leftovers() {
 		r.record(history.Event{Server: &ev})
 	}
@@ -232,7 +232,7 @@ func (r *simRun) setUp() error {
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", r.record)
 	world, err := sim.New(sim.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Seed: cfg.Seed,
-		LockName: LockName, Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
+		LockName: LockName, LockKey: cfg.lockKey(), Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
 		OnServer: func(ev history.Server) { r.record(history.Event{Server: &ev}) },
 	})
 	if err != nil {

@@ -82,6 +82,9 @@ func cutAll(ctx context.Context, s Scene, links []cluster.Link, mode cluster.Cut
 	if err != nil {
 		return Effect{}, err
 	}
+	if len(links) == 0 {
+		return Effect{}, errors.New("nothing to cut: both ends are the same")
+	}
 	if mode == "" {
 		mode = cluster.Drop
 	}
@@ -234,6 +237,9 @@ func (f Delay) Inject(ctx context.Context, s Scene) (Effect, error) {
 	links, err := f.Direction.links(from, to)
 	if err != nil {
 		return Effect{}, err
+	}
+	if len(links) == 0 {
+		return Effect{}, errors.New("nothing to delay: both ends are the same")
 	}
 	heal := func(ctx context.Context) error {
 		var errs []error

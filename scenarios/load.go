@@ -3,6 +3,7 @@ package scenarios
 import (
 	"embed"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"strings"
@@ -59,11 +60,33 @@ func load(name string) (*Scenario, error) {
 
 // ReadFile reads a scenario from a file of the user's.
 func ReadFile(path string) (*Scenario, error) {
-	data, err := os.ReadFile(path)
+	data, err := ReadText(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// ReadText reads a scenario's text. It takes regular files only, and no more
+// than a scenario may have: a device or a pipe would be read for ever.
+func ReadText(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read scenario: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("read scenario: %s is no regular file", path)
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
-	return Parse(path, data)
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	return data, nil
 }
 
 // Parse reads a scenario. The error joins all mistakes, each an [*Error] with

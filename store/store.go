@@ -169,11 +169,12 @@ func writeJSON(path string, v any) error {
 // writeFile writes whole files only: a reader never sees half of one.
 func writeFile(path string, b []byte) error {
 	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o644); err != nil {
-		return fmt.Errorf("write: %w", err)
+	err := os.WriteFile(tmp, b, 0o644)
+	if err == nil {
+		err = os.Rename(tmp, path)
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("write: %w", err)
+	if err != nil {
+		return errors.Join(fmt.Errorf("write: %w", err), os.RemoveAll(tmp))
 	}
 	return nil
 }

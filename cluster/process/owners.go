@@ -70,13 +70,13 @@ func (o *owners) add(token, client string) string {
 // of says who a key names, and what it counts, in the way of the simulator: a
 // number has no owner; the members of a sorted set are its owners, joined with
 // commas; for a hash see [hashOwners].
-func (o *owners) of(ctx context.Context, k *key, client string) (owner, value string) {
+func (o *owners) of(ctx context.Context, k *key, client string, lock bool) (owner, value string) {
 	if k == nil {
 		return "", ""
 	}
 	switch k.kind {
 	case text:
-		if isNumber(k.value) {
+		if isNumber(k.value) && !lock {
 			return "", k.value
 		}
 		return o.name(ctx, k.value, client), ""

@@ -59,6 +59,9 @@ type Config struct {
 	Dir string
 	// LockName selects the keys to trace: those that contain it.
 	LockName string
+	// LockKey is the lock's own key, where it is known: what it holds is a
+	// token, even if it is a number.
+	LockKey string
 	// OnServer is told the server trace; nil means that there is none. At is
 	// in nanoseconds on the machine's CLOCK_MONOTONIC, and Clock is the node's
 	// wall clock on the same scale, so that the two agree while the node's

@@ -250,7 +250,7 @@ func (tr *tracer) isClient(name string) bool {
 
 // emit reports one key after one command.
 func (tr *tracer) emit(c command, client, name string, k *key, reply string) {
-	owner, value := tr.trace.owners.of(tr.trace.ctx, k, client)
+	owner, value := tr.trace.owners.of(tr.trace.ctx, k, client, name == tr.trace.w.cfg.LockKey)
 	tr.out = append(tr.out, tr.trace.stamp(tr, history.Server{
 		Client: client, Cmd: c.name, Key: name, Reply: reply,
 		Owner: owner, PTTL: k.pttl(c.shown), Value: value,

@@ -39,6 +39,21 @@ func (w *World) Strike(_ context.Context, b cluster.Blow) error {
 	return nil
 }
 
+// Pending says in words which blows have hit nothing yet.
+func (w *World) Pending() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, b := range w.blows {
+		command := b.Command
+		if command == "" {
+			command = "command"
+		}
+		out = append(out, fmt.Sprintf("%s of a %s from %s to %s, %d more to come", b.Deed, command, b.Client, b.Node, b.Nth))
+	}
+	return out
+}
+
 // struck counts a command and gives the blow that falls on it, if any. The
 // hand-shake of a connection is no command of the lock and is not counted.
 func (w *World) struck(client, node, command string) *cluster.Blow {

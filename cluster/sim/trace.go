@@ -27,7 +27,7 @@ func (n *node) describe(client, key string) history.Server {
 		if err != nil {
 			return ev
 		}
-		if isCounter(v) {
+		if isCounter(v) && key != n.world.cfg.LockKey {
 			ev.Value = v
 		} else {
 			ev.Owner = n.world.aliasOf(client, v)
@@ -75,7 +75,8 @@ func hashOwners(fields []string, get func(string) string) (tokens []string, coun
 	return tokens, count
 }
 
-// isCounter tells a number from a token: a fence or a count has no owner.
+// isCounter tells a number from a token: a fence or a count has no owner. On the
+// lock's own key every value is a token, whatever it looks like.
 func isCounter(v string) bool {
 	_, err := strconv.ParseInt(v, 10, 64)
 	return err == nil && len(v) < 20

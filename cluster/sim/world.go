@@ -39,6 +39,9 @@ type Config struct {
 	// LockName selects the keys that the server trace shows: those that
 	// contain it.
 	LockName string
+	// LockKey is the lock's own key, where it is known: what it holds is a
+	// token, even if it is a number.
+	LockKey string
 	// ReplicationLag is added to the latency between primary and replicas.
 	ReplicationLag time.Duration
 	// Fsync keeps what restarts as of the last fsync need, at some cost.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,12 +65,13 @@ func rejudge(h *history.History, path string) reports.Run {
 	}
 	job, err := store.ReadJob(path)
 	if err != nil { // a history that lies alone: its header says what it was
-		job = store.Job{Scenario: hd.Scenario}
+		job = store.Job{Scenario: filepath.Base(hd.Scenario)} // never a path out of a history
 	}
 	if s, err := campaign.ScenarioOf(job); err == nil {
 		r.About, r.Expected = s.About, s.ExpectedOf(hd.Lock)
 	} else {
-		r.About = fmt.Sprintf("The scenario %s is not here, so nobody says what was expected.", job.Scenario)
+		r.Checks = append(r.Checks, checker.Result{Name: "expectation", Verdict: checker.Unknown, Applies: true,
+			Reason: fmt.Sprintf("the scenario %s is not here, so nobody says what was expected", job.Scenario)})
 	}
 	if n := len(h.Events); n > 0 {
 		r.VirtualSeconds = float64(h.Events[n-1].T) / 1e9

@@ -24,7 +24,12 @@ func main() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go cancelOnSignal(cancel) // lives as long as the program
-	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	// Locks under test share this process, and stdout is for results and for
+	// the lines between a parent and its children: what a lock prints goes to
+	// stderr.
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	os.Exit(execute(ctx, os.Args[1:], os.Stdin, out, os.Stderr))
 }
 
 // cancelOnSignal ends the run in order at the first signal; the second one
@@ -36,7 +41,7 @@ func main() {
 //	user  Ctrl-C            <- would be swallowed by a handler that is there
 func cancelOnSignal(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	<-signals
 	signal.Stop(signals)
 	cancel()
