@@ -149,7 +149,13 @@ func (l *leaser) command(i int, e *history.Event) {
 	if set, ok := l.nodes[s.Node]; ok && int64(left) <= after(set, l.ttl)-e.T+int64(l.ttl/20) {
 		return
 	}
-	l.nodes[s.Node] = e.T
+	// A lock that sends an absolute expiry has used up its request's way to the
+	// node: the key ends TTL after the request was made, not after it ran.
+	set := e.T
+	if short := l.ttl - left; short > 0 && short <= l.ttl/20 {
+		set -= int64(short)
+	}
+	l.nodes[s.Node] = set
 	l.a.Renewals = append(l.a.Renewals, i)
 	if at, ok := l.sealed(); ok {
 		l.end = max(l.end, after(at, max(0, l.length-granule)))
