@@ -25,8 +25,8 @@ func TestLease(t *testing.T) {
 		{name: "carried to the release", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1))...)},
 		{name: "expired when the guarantee was over", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
 		{name: "an absolute expiry counts from the request", want: Pass, history: story(
-			invoke(0.9, "c1", history.Acquire, 1), server(0.95, "n1", "c1", "EVAL", "c1#1", 9.9), ok(1, "c1", history.Acquire, 1),
-			gone(10.851, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))},
+			invoke(0.9, "c1", history.Acquire, 1), server(0.95, "n1", "c1", "EVAL", "c1#1", 9.96), ok(1, "c1", history.Acquire, 1),
+			gone(10.911, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))},
 		{name: "expired early", want: Violation, kind: ExpiredEarly, ops: []int{2, 4}, fault: "clock (n1, from 2.00s on)",
 			summary: []string{"c1's token expired on the node at 2.10s", "guaranteed until 10.95s"},
 			history: story(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "clock", "n1"), gone(2.1, "n1", "", history.Expired), worked)...)},
