@@ -11,7 +11,7 @@ help: ## what can be made
 test: install-redis vet ## install what the tests need, then run everything
 	$(GO) test -race -timeout 9m ./...
 
-unit: ## the quick tests only, without real servers
+unit: ## the quick tests; on real servers only where they are installed
 	$(GO) test -short ./...
 
 vet: ## go vet and staticcheck
