@@ -103,12 +103,14 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 			return failed(j, err), nil
 		}
 	}
-	scratch, err := os.MkdirTemp("", "holdfast-")
-	if err != nil {
-		return failed(j, fmt.Errorf("make a scratch folder: %w", err)), nil
+	if cfg.World == cluster.Process { // the simulator writes nothing
+		scratch, err := os.MkdirTemp("", "holdfast-")
+		if err != nil {
+			return failed(j, fmt.Errorf("make a scratch folder: %w", err)), nil
+		}
+		defer os.RemoveAll(scratch)
+		cfg.Dir = scratch
 	}
-	defer os.RemoveAll(scratch)
-	cfg.Dir = scratch
 	res := harness.Run(ctx, cfg)
 	if dir != "" && res.History != nil {
 		if err := store.SaveHistory(dir, res.History); err != nil {
