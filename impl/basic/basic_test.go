@@ -29,21 +29,12 @@ func client(t *testing.T, build impl.New, nodes ...*redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func TestBasic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, basic.New, n), client(t, basic.New, n)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		if got := n.TTL("lock:job"); got != ttl {
 			t.Errorf("TTL %v, want %v", got, ttl)
 		}
@@ -57,9 +48,9 @@ func TestBasic(t *testing.T) {
 			t.Errorf("second release: %v, want not held", err)
 		}
 		// A lease that ran out says so, and leaves the next holder's key alone.
-		late := acquire(t, a)
+		late := redistest.Acquire(t, a)
 		time.Sleep(ttl)
-		held := acquire(t, b)
+		held := redistest.Acquire(t, b)
 		if err := late.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("late release: %v, want not held", err)
 		}
@@ -75,7 +66,7 @@ func TestFenced(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, basic.NewFenced, n), client(t, basic.NewFenced, n)
 		for i, lock := range []impl.Lock{a, b, a} {
-			lease := acquire(t, lock)
+			lease := redistest.Acquire(t, lock)
 			if got := lease.(impl.Fencer).Fence(); got != uint64(i+1) {
 				t.Errorf("grant %d has fence %d", i+1, got)
 			}
@@ -101,7 +92,7 @@ func TestLostReplyLeavesAnOrphan(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lock.(io.Closer).Close()
-		if err := acquire(t, lock).Release(t.Context()); err != nil { // the connection is made now
+		if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil { // the connection is made now
 			t.Fatal(err)
 		}
 		n.LoseReplies(1)
@@ -119,7 +110,7 @@ func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, basic.New, n)
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		n.SetError("OOM command not allowed")
 		if _, err := lock.Acquire(t.Context()); !errors.Is(err, impl.ErrOOM) {
 			t.Errorf("acquire: %v, want OOM", err)
@@ -149,9 +140,9 @@ func TestMistakes(t *testing.T) {
 	late := func(t *testing.T, m basic.Mistakes) bool {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, with(m), n), client(t, with(m), n)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		n.FastForward(time.Hour)
-		acquire(t, b)
+		redistest.Acquire(t, b)
 		_ = lease.Release(t.Context())
 		return !n.Exists("lock:job")
 	}
@@ -177,7 +168,7 @@ func TestMistakes(t *testing.T) {
 			{BlindRetry: true}:       ttl,
 		} {
 			n := redistest.Start(t, 1)[0]
-			acquire(t, client(t, with(m), n))
+			redistest.Acquire(t, client(t, with(m), n))
 			if got := n.TTL("lock:job"); got != want {
 				t.Errorf("%+v: TTL %v, want %v", m, got, want)
 			}
@@ -186,12 +177,12 @@ func TestMistakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		zero := with(basic.Mistakes{ZeroTTL: true})
-		lease := acquire(t, client(t, zero, n))
-		acquire(t, client(t, zero, n)) // beside the first
+		lease := redistest.Acquire(t, client(t, zero, n))
+		redistest.Acquire(t, client(t, zero, n)) // beside the first
 		if err := lease.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("release of a key with TTL 0: %v, want not held", err)
 		}
-		acquire(t, client(t, basic.New, n))
+		redistest.Acquire(t, client(t, basic.New, n))
 		if _, err := client(t, zero, n).Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
 			t.Errorf("beside a real holder: %v, want not obtained", err)
 		}
@@ -199,10 +190,10 @@ func TestMistakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, with(basic.Mistakes{NoEvalFallback: true}), n)
-		if err := acquire(t, lock).Release(t.Context()); err != nil {
+		if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
 		}
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		admin := redistest.Env(ttl, n).Nodes[0].Options()
 		flush(t, admin)
 		if err := lease.Release(t.Context()); !errors.Is(err, impl.ErrScript) {

@@ -30,15 +30,6 @@ func client(t *testing.T, o fair.Options, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func waiters(n *redistest.Node) int {
 	members, _ := n.ZMembers(queue) // no queue is an empty one
 	return len(members)
@@ -48,7 +39,7 @@ func TestGrantsInOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		first := acquire(t, client(t, fair.Options{}, n))
+		first := redistest.Acquire(t, client(t, fair.Options{}, n))
 		if got := n.TTL(key); got != ttl {
 			t.Errorf("TTL %v, want %v", got, ttl)
 		}
@@ -93,9 +84,9 @@ func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, fair.Options{}, n), client(t, fair.Options{}, n)
-		late := acquire(t, a)
+		late := redistest.Acquire(t, a)
 		start := time.Now()
-		held := acquire(t, b) // waits for the TTL
+		held := redistest.Acquire(t, b) // waits for the TTL
 		if waited := time.Since(start); waited < ttl || waited > ttl+100*time.Millisecond {
 			t.Errorf("waited %v, want one poll after %v", waited, ttl)
 		}
@@ -118,7 +109,7 @@ func TestGivingUp(t *testing.T) {
 			n := redistest.Start(t, 1)[0]
 			o := fair.Options{WaitLimit: limit, StaysQueued: stays}
 			a, b := client(t, o, n), client(t, o, n)
-			lease := acquire(t, a)
+			lease := redistest.Acquire(t, a)
 			start := time.Now()
 			if _, err := b.Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
 				t.Errorf("got %v, want not obtained", err)
@@ -153,7 +144,7 @@ func TestCrashedWaiterAtTheHead(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		o := fair.Options{WaitLimit: limit}
 		holder, crashed, b := client(t, o, n), client(t, o, n), client(t, o, n)
-		lease := acquire(t, holder)
+		lease := redistest.Acquire(t, holder)
 		done := make(chan error)
 		go func() {
 			_, err := crashed.Acquire(t.Context())
@@ -173,7 +164,7 @@ func TestCrashedWaiterAtTheHead(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * limit) // nobody comes
-		acquire(t, b)
+		redistest.Acquire(t, b)
 	})
 }
 
@@ -183,7 +174,7 @@ func TestOrderFollowsTheWaitersClocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, fair.Options{}, n))
+		lease := redistest.Acquire(t, client(t, fair.Options{}, n))
 		b := client(t, fair.Options{WaitLimit: 2 * time.Second}, n)
 		done := make(chan error)
 		go func() {
@@ -211,12 +202,12 @@ func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, fair.Options{}, n)
-		if err := acquire(t, lock).Release(t.Context()); err != nil {
+		if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n.LoseReplies(1)
 		start := time.Now()
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		if waited := time.Since(start); waited < ttl {
 			t.Errorf("waited %v, want its own TTL of %v", waited, ttl)
 		}

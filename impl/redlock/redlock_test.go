@@ -37,15 +37,6 @@ func client(t *testing.T, build impl.New, nodes ...*redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func votes(nodes []*redistest.Node) int {
 	sum := 0
 	for _, n := range nodes {
@@ -61,7 +52,7 @@ func TestRedlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.Start(t, 5)
 		a, b := client(t, redlock.New, nodes...), client(t, redlock.New, nodes...)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		if got := votes(nodes); got != 5 {
 			t.Errorf("%d votes", got)
 		}
@@ -109,12 +100,12 @@ func TestNodesFail(t *testing.T) {
 			nodes := redistest.Start(t, 5)
 			lock := client(t, redlock.New, nodes...)
 			if !tt.fresh {
-				_ = acquire(t, lock).Release(t.Context())
+				_ = redistest.Acquire(t, lock).Release(t.Context())
 			}
 			tt.fail(nodes[0])
 			tt.fail(nodes[1])
 			start := time.Now()
-			lease := acquire(t, lock)
+			lease := redistest.Acquire(t, lock)
 			if took := time.Since(start); took != 2*tt.each {
 				t.Errorf("%s: a minority cost %v, want %v", tt.name, took, 2*tt.each)
 			}
@@ -145,7 +136,7 @@ func TestSlowHandshake(t *testing.T) {
 		lock := client(t, redlock.New, nodes...)
 		nodes[0].Delay(20 * time.Millisecond)
 		start := time.Now()
-		acquire(t, lock)
+		redistest.Acquire(t, lock)
 		// The third reply is read at 60 ms; data in hand wins over a deadline
 		// that has passed.
 		if took := time.Since(start); took != 60*time.Millisecond || nodes[0].Exists(key) {
@@ -203,14 +194,14 @@ func TestFenceIsNotMonotonic(t *testing.T) {
 		a, b := client(t, redlock.NewFenced, nodes...), client(t, redlock.NewFenced, nodes...)
 		nodes[3].Refuse(true)
 		nodes[4].Refuse(true)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		if got := lease.(impl.Fencer).Fence(); got != 100 {
 			t.Errorf("A has fence %d, want 100", got)
 		}
 		_ = lease.Release(t.Context())
 		nodes[2].Refuse(true)
 		nodes[3].Refuse(false)
-		lease = acquire(t, b)
+		lease = redistest.Acquire(t, b)
 		if got := lease.(impl.Fencer).Fence(); got != 6 {
 			t.Errorf("B has fence %d, want 6", got)
 		}
@@ -224,7 +215,7 @@ func TestEndedContext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			nodes := redistest.Start(t, 5)
 			lock := client(t, with(m), nodes...)
-			_ = acquire(t, lock).Release(t.Context())
+			_ = redistest.Acquire(t, lock).Release(t.Context())
 			nodes[2].BlackHole(true)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
@@ -281,7 +272,7 @@ func TestReleaseOnlyYes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			nodes := redistest.Start(t, 5)
 			lock := client(t, with(m), nodes...)
-			_ = acquire(t, lock).Release(t.Context())
+			_ = redistest.Acquire(t, lock).Release(t.Context())
 			for _, n := range nodes[1:] {
 				n.LoseReplies(1)
 			}

@@ -27,15 +27,6 @@ func client(t *testing.T, m reentrant.Mistakes, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 // count is the holder's count in Redis, whose field has a random name.
 func count(t *testing.T, n *redistest.Node) string {
 	t.Helper()
@@ -51,12 +42,12 @@ func TestReenters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, reentrant.Mistakes{}, n), client(t, reentrant.Mistakes{}, n)
-		outer := acquire(t, a)
+		outer := redistest.Acquire(t, a)
 		if got := n.TTL(key); got != ttl {
 			t.Errorf("TTL %v, want %v", got, ttl)
 		}
 		time.Sleep(ttl / 2)
-		inner := acquire(t, a)
+		inner := redistest.Acquire(t, a)
 		// The inner acquire did not ask: neither count nor TTL moved.
 		if got := count(t, n); got != "1" {
 			t.Errorf("count %s after the inner acquire, want 1", got)
@@ -89,10 +80,10 @@ func TestReacquireAfterTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, reentrant.Mistakes{}, n), client(t, reentrant.Mistakes{}, n)
-		outer := acquire(t, a)
+		outer := redistest.Acquire(t, a)
 		time.Sleep(ttl)
-		held := acquire(t, b)
-		inner := acquire(t, a)
+		held := redistest.Acquire(t, b)
+		inner := redistest.Acquire(t, a)
 		for _, lease := range []impl.Lease{inner, outer} {
 			if err := lease.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 				t.Errorf("release: %v, want not held", err)
@@ -101,7 +92,7 @@ func TestReacquireAfterTheTTL(t *testing.T) {
 		if err := held.Release(t.Context()); err != nil {
 			t.Errorf("the holder's release: %v", err)
 		}
-		if err := acquire(t, a).Release(t.Context()); err != nil {
+		if err := redistest.Acquire(t, a).Release(t.Context()); err != nil {
 			t.Errorf("the count did not come back to zero: %v", err)
 		}
 	})
@@ -112,8 +103,8 @@ func TestDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a := client(t, reentrant.Mistakes{DoesNotCount: true}, n)
-		acquire(t, a)
-		if err := acquire(t, a).Release(t.Context()); err != nil {
+		redistest.Acquire(t, a)
+		if err := redistest.Acquire(t, a).Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if n.Exists(key) {
@@ -131,7 +122,7 @@ func TestCountsInClientOnly(t *testing.T) {
 			n := redistest.Start(t, 1)[0]
 			m := reentrant.Mistakes{CountsInClientOnly: wrong}
 			a, b := client(t, m, n), client(t, m, n)
-			outer, inner := acquire(t, a), acquire(t, a)
+			outer, inner := redistest.Acquire(t, a), redistest.Acquire(t, a)
 			if err := inner.Release(t.Context()); err != nil {
 				t.Errorf("inner release: %v", err)
 			}
@@ -139,7 +130,7 @@ func TestCountsInClientOnly(t *testing.T) {
 				t.Errorf("mistake %v: count %s in Redis after the inner release, want %s", wrong, got, want)
 			}
 			time.Sleep(ttl)
-			acquire(t, b)
+			redistest.Acquire(t, b)
 			if err := outer.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 				t.Errorf("late release: %v, want not held", err)
 			}

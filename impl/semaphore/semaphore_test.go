@@ -31,15 +31,6 @@ func client(t *testing.T, o semaphore.Options, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func refused(t *testing.T, lock impl.Lock) {
 	t.Helper()
 	if _, err := lock.Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
@@ -62,7 +53,7 @@ func TestPermits(t *testing.T) {
 		if got := a.(impl.Semaphore).Permits(); got != 3 {
 			t.Errorf("%d permits, want 3", got)
 		}
-		first, _, third := acquire(t, a), acquire(t, b), acquire(t, a)
+		first, _, third := redistest.Acquire(t, a), redistest.Acquire(t, b), redistest.Acquire(t, a)
 		if got := n.TTL(key); got != ttl {
 			t.Errorf("TTL %v, want %v", got, ttl)
 		}
@@ -73,7 +64,7 @@ func TestPermits(t *testing.T) {
 		if err := first.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("second release: %v, want not held", err)
 		}
-		acquire(t, b)
+		redistest.Acquire(t, b)
 		refused(t, a)
 		if err := third.Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
@@ -96,12 +87,12 @@ func TestExpiry(t *testing.T) {
 	both(t, func(t *testing.T, o semaphore.Options) {
 		n := redistest.Start(t, 1)[0]
 		a := client(t, o, n)
-		late := acquire(t, a)
+		late := redistest.Acquire(t, a)
 		time.Sleep(ttl / 2)
-		live := acquire(t, a)
-		acquire(t, a)
+		live := redistest.Acquire(t, a)
+		redistest.Acquire(t, a)
 		time.Sleep(ttl / 2)
-		acquire(t, a)
+		redistest.Acquire(t, a)
 		refused(t, a)
 		if err := late.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("late release: %v, want not held", err)
@@ -122,9 +113,9 @@ func TestReleaseAfterTheEnd(t *testing.T) {
 	both(t, func(t *testing.T, o semaphore.Options) {
 		n := redistest.Start(t, 1)[0]
 		a := client(t, o, n)
-		late := acquire(t, a)
+		late := redistest.Acquire(t, a)
 		time.Sleep(ttl / 2)
-		acquire(t, a)
+		redistest.Acquire(t, a)
 		time.Sleep(ttl / 2)
 		if err := late.Release(t.Context()); err != nil {
 			t.Errorf("release: %v, want a yes", err)
@@ -141,7 +132,7 @@ func TestAClientWhoseClockIsAhead(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a := client(t, o, n)
 		for range 3 {
-			acquire(t, a)
+			redistest.Acquire(t, a)
 		}
 		ahead := ""
 		if o.ClientTime {
@@ -167,7 +158,7 @@ func TestServerTimeFollowsTheServer(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a := client(t, o, n)
 		for range 3 {
-			acquire(t, a)
+			redistest.Acquire(t, a)
 		}
 		// The scores alone: the key's own TTL must not decide.
 		n.SetTTL(key, time.Hour)
@@ -183,7 +174,7 @@ func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, semaphore.Options{}, n)
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		n.SetError("OOM command not allowed")
 		if _, err := lock.Acquire(t.Context()); !errors.Is(err, impl.ErrOOM) {
 			t.Errorf("acquire: %v, want OOM", err)

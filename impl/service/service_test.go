@@ -28,21 +28,12 @@ func client(t *testing.T, build impl.New, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func TestService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a := client(t, service.New, n)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		if got := n.TTL(key); got != ttl {
 			t.Errorf("TTL %v, want %v", got, ttl)
 		}
@@ -72,7 +63,7 @@ func TestGivesUpAtTheFirstError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, service.New, n))
+		lease := redistest.Acquire(t, client(t, service.New, n))
 		time.Sleep(ttl/3 - time.Millisecond)
 		n.SetError("ERR blip")
 		time.Sleep(2 * time.Millisecond)
@@ -90,7 +81,7 @@ func TestFenced(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, service.NewFenced, n), client(t, service.NewFenced, n)
 		for i, lock := range []impl.Lock{a, b, a} {
-			lease := acquire(t, lock)
+			lease := redistest.Acquire(t, lock)
 			if got := lease.(impl.Fencer).Fence(); got != uint64(i+1) {
 				t.Errorf("grant %d has fence %d", i+1, got)
 			}
@@ -109,11 +100,11 @@ func TestLostReplyCountsTwice(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := redistest.Start(t, 1)[0]
 			lock := client(t, build, n)
-			if err := acquire(t, lock).Release(t.Context()); err != nil {
+			if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			n.LoseReplies(1)
-			lease := acquire(t, lock)
+			lease := redistest.Acquire(t, lock)
 			if got := n.HGet(key, "count"); got != "2" {
 				t.Errorf("count %s, want 2", got)
 			}
@@ -132,7 +123,7 @@ func TestEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, service.New, n)
-		acquire(t, lock) // not released: Close ends its renewal
+		redistest.Acquire(t, lock) // not released: Close ends its renewal
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if _, err := lock.Acquire(ctx); !errors.Is(err, impl.ErrUnknownOutcome) {

@@ -28,20 +28,11 @@ func client(t *testing.T, m watchdog.Mistakes, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func TestRenews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, watchdog.Mistakes{}, n))
+		lease := redistest.Acquire(t, client(t, watchdog.Mistakes{}, n))
 		time.Sleep(10*ttl + time.Second)
 		if got := n.TTL(key); got <= ttl/2 {
 			t.Errorf("TTL %v after ten leases", got)
@@ -64,12 +55,12 @@ func TestGivesUpAtTheFirstError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, watchdog.Mistakes{}, n), client(t, watchdog.Mistakes{}, n)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		time.Sleep(ttl/3 - time.Millisecond)
 		n.SetError("ERR blip")
 		time.Sleep(2 * time.Millisecond)
 		n.SetError("")
-		next := acquire(t, b) // waits for the TTL
+		next := redistest.Acquire(t, b) // waits for the TTL
 		if err := lease.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("release: %v, want not held", err)
 		}
@@ -84,10 +75,10 @@ func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, watchdog.Mistakes{}, n), client(t, watchdog.Mistakes{}, n)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		time.AfterFunc(5*time.Second, func() { _ = lease.Release(context.Background()) })
 		start := time.Now()
-		held := acquire(t, b)
+		held := redistest.Acquire(t, b)
 		if waited := time.Since(start); waited < 5*time.Second || waited > 5200*time.Millisecond {
 			t.Errorf("got it after %v, want one poll after 5s", waited)
 		}
@@ -114,7 +105,7 @@ func TestReleaseDoesNotHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, watchdog.Mistakes{}, n))
+		lease := redistest.Acquire(t, client(t, watchdog.Mistakes{}, n))
 		time.Sleep(ttl/3 - time.Millisecond)
 		n.LoseReplies(1)
 		time.Sleep(2 * time.Millisecond) // the renewal is under way now
@@ -134,7 +125,7 @@ func TestCloseJoinsTheRenewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, watchdog.Mistakes{}, n)
-		acquire(t, lock)
+		redistest.Acquire(t, lock)
 		time.Sleep(ttl)
 		if err := lock.(io.Closer).Close(); err != nil {
 			t.Error(err)
@@ -150,7 +141,7 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, watchdog.Mistakes{IntervalIsTTL: true}, n))
+		lease := redistest.Acquire(t, client(t, watchdog.Mistakes{IntervalIsTTL: true}, n))
 		time.Sleep(ttl + time.Second)
 		if err := lease.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("renewed too late: %v, want not held", err)
@@ -158,7 +149,7 @@ func TestMistakes(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, watchdog.Mistakes{NeverStops: true}, n))
+		lease := redistest.Acquire(t, client(t, watchdog.Mistakes{NeverStops: true}, n))
 		if err := lease.Release(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -60,6 +60,16 @@ func (n *Node) Link() *Node {
 	return &Node{Miniredis: n.Miniredis, name: n.name, addr: n.addr}
 }
 
+// Acquire takes a lock that must be free.
+func Acquire(t testing.TB, lock impl.Lock) impl.Lease {
+	t.Helper()
+	lease, err := lock.Acquire(t.Context())
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return lease
+}
+
 // Env is the environment of one client with all the nodes.
 func Env(ttl time.Duration, nodes ...*Node) impl.Env {
 	env := impl.Env{Client: "c1", Name: "job", TTL: ttl}

@@ -34,21 +34,12 @@ func clientFor(t *testing.T, ttl time.Duration, build impl.New, n *redistest.Nod
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func TestObtainRefreshRelease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, redislock.New, n), client(t, redislock.New, n)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		if _, err := b.Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
 			t.Errorf("second client: %v, want not obtained", err)
 		}
@@ -60,7 +51,7 @@ func TestObtainRefreshRelease(t *testing.T) {
 			t.Errorf("extend: %v, TTL %v, want %v", err, n.TTL(key), ttl)
 		}
 		time.Sleep(ttl)
-		held := acquire(t, b)
+		held := redistest.Acquire(t, b)
 		if err := lease.(impl.Extender).Extend(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("late extend: %v, want not held", err)
 		}
@@ -82,7 +73,7 @@ func TestRetryStrategyIsNewEachTime(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, redislock.New, n), client(t, redislock.NewRetrying, n)
 		for range 2 {
-			lease := acquire(t, a)
+			lease := redistest.Acquire(t, a)
 			start := time.Now()
 			if _, err := b.Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
 				t.Errorf("got %v, want not obtained", err)
@@ -105,7 +96,7 @@ func TestToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, redislock.NewWithToken, n), client(t, redislock.NewWithToken, n)
-		first, second := acquire(t, a), acquire(t, a)
+		first, second := redistest.Acquire(t, a), redistest.Acquire(t, a)
 		if _, err := b.Acquire(t.Context()); !errors.Is(err, impl.ErrNotObtained) {
 			t.Errorf("another object's token: %v, want not obtained", err)
 		}
@@ -122,7 +113,7 @@ func TestMetadata(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, redislock.NewWithMetadata, n))
+		lease := redistest.Acquire(t, client(t, redislock.NewWithMetadata, n))
 		if value, err := n.Get(key); err != nil || !strings.HasSuffix(value, "c1") || len(value) != 24 {
 			t.Errorf("value %q, %v; want a token and c1", value, err)
 		}
@@ -140,11 +131,11 @@ func TestLostReplyIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := clientFor(t, 10*time.Second, redislock.New, n)
-		if err := acquire(t, lock).Release(t.Context()); err != nil {
+		if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n.LoseReplies(1)
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		if err := lease.Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
 		}
@@ -159,7 +150,7 @@ func TestObtainDoesNotMeasureItself(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		link := n.Link()
 		slow, b := client(t, redislock.New, link), client(t, redislock.New, n)
-		if err := acquire(t, slow).Release(t.Context()); err != nil {
+		if err := redistest.Acquire(t, slow).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		link.Delay(ttl + time.Second/2)
@@ -169,7 +160,7 @@ func TestObtainDoesNotMeasureItself(t *testing.T) {
 			late <- err
 		}()
 		time.Sleep(ttl + time.Millisecond)
-		acquire(t, b)
+		redistest.Acquire(t, b)
 		if err := <-late; err != nil {
 			t.Errorf("got %v, want a yes that is too late", err)
 		}
@@ -177,7 +168,7 @@ func TestObtainDoesNotMeasureItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := clientFor(t, 10*time.Second, redislock.New, n) // go-redis reads for 3 s, whatever ctx says
-		if err := acquire(t, lock).Release(t.Context()); err != nil {
+		if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n.LoseReplies(1)
@@ -197,7 +188,7 @@ func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, redislock.New, n)
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		n.SetError("OOM command not allowed")
 		_, err := lock.Acquire(t.Context())
 		for op, err := range map[string]error{

@@ -28,15 +28,6 @@ func client(t *testing.T, build impl.New, nodes ...*redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func extend(t *testing.T, lease impl.Lease) error {
 	t.Helper()
 	return lease.(impl.Extender).Extend(t.Context())
@@ -52,7 +43,7 @@ func TestLockExtendUnlock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes := redistest.Start(t, 5)
 				a, b := client(t, build, nodes...), client(t, build, nodes...)
-				lease := acquire(t, a)
+				lease := redistest.Acquire(t, a)
 				usable := ttl - ttl/100
 				if left := time.Until(lease.(impl.Validity).Until()); left != usable {
 					t.Errorf("valid for %v, want %v", left, usable)
@@ -70,9 +61,9 @@ func TestLockExtendUnlock(t *testing.T) {
 					t.Errorf("release: %v", err)
 				}
 				// A newer lease of the same client is another acquisition.
-				late := acquire(t, a)
+				late := redistest.Acquire(t, a)
 				time.Sleep(ttl)
-				held := acquire(t, a)
+				held := redistest.Acquire(t, a)
 				if err := extend(t, late); !errors.Is(err, impl.ErrNotHeld) {
 					t.Errorf("late extend: %v, want not held", err)
 				}
@@ -105,7 +96,7 @@ func TestErrorsAreCountedByNodes(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				nodes := redistest.Start(t, 5)
-				lease := acquire(t, client(t, redsync.New, nodes...))
+				lease := redistest.Acquire(t, client(t, redsync.New, nodes...))
 				for i, n := range nodes {
 					switch {
 					case i < tt.gone:
@@ -131,7 +122,7 @@ func TestEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		a, b := client(t, redsync.NewSingle, n), client(t, redsync.NewSingle, n)
-		acquire(t, a)
+		redistest.Acquire(t, a)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.Acquire(ctx); !errors.Is(err, impl.ErrUnknownOutcome) {
@@ -170,9 +161,9 @@ func TestSetNXOnExtend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.Start(t, 3)
 		a, b := client(t, redsync.NewSetNXOnExtend, nodes...), client(t, redsync.New, nodes...)
-		lease := acquire(t, a)
+		lease := redistest.Acquire(t, a)
 		time.Sleep(ttl)
-		held := acquire(t, b)
+		held := redistest.Acquire(t, b)
 		if err := extend(t, lease); !errors.Is(err, impl.ErrNotHeld) {
 			t.Errorf("while another holds it: %v, want not held", err)
 		}

@@ -35,15 +35,6 @@ func client(t *testing.T, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func isLost(lease impl.Lease) bool {
 	select {
 	case <-lease.(impl.LossNotifier).Lost():
@@ -97,7 +88,7 @@ func TestAcquireRenewRelease(t *testing.T) {
 			t.Error("it does not renew itself")
 		}
 		got := make(chan impl.Lease)
-		go func() { got <- acquire(t, b) }()
+		go func() { got <- redistest.Acquire(t, b) }()
 		time.Sleep(time.Second)
 		if err := lease.Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
@@ -116,7 +107,7 @@ func TestLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		lease := acquire(t, client(t, n))
+		lease := redistest.Acquire(t, client(t, n))
 		n.Del(key)
 		time.Sleep(ttl)
 		if !isLost(lease) {
@@ -136,10 +127,10 @@ func TestLossIsToldLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		link := n.Link()
-		lease := acquire(t, client(t, link))
+		lease := redistest.Acquire(t, client(t, link))
 		start := time.Now()
 		link.BlackHole(true)
-		next := acquire(t, client(t, n))
+		next := redistest.Acquire(t, client(t, n))
 		if waited := time.Since(start); waited > ttl+100*time.Millisecond {
 			t.Errorf("the next holder waited %v, want the TTL", waited)
 		}

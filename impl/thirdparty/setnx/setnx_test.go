@@ -25,22 +25,13 @@ func client(t *testing.T, ttl time.Duration, n *redistest.Node) impl.Lock {
 	return lock
 }
 
-func acquire(t *testing.T, lock impl.Lock) impl.Lease {
-	t.Helper()
-	lease, err := lock.Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lease
-}
-
 func TestRecipe(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{10 * time.Second, 1500 * time.Millisecond} { // EX and PX
 		synctest.Test(t, func(t *testing.T) {
 			n := redistest.Start(t, 1)[0]
 			a, b := client(t, ttl, n), client(t, ttl, n)
-			lease := acquire(t, a)
+			lease := redistest.Acquire(t, a)
 			if got := n.TTL(key); got != ttl {
 				t.Errorf("TTL %v, want %v", got, ttl)
 			}
@@ -51,9 +42,9 @@ func TestRecipe(t *testing.T) {
 				t.Errorf("release: %v", err)
 			}
 			// The value is the acquisition's: an old lease of a leaves a newer alone.
-			late := acquire(t, a)
+			late := redistest.Acquire(t, a)
 			time.Sleep(ttl)
-			held := acquire(t, a)
+			held := redistest.Acquire(t, a)
 			if err := late.Release(t.Context()); !errors.Is(err, impl.ErrNotHeld) {
 				t.Errorf("late release: %v, want not held", err)
 			}
@@ -70,7 +61,7 @@ func TestLostReplyLeavesAnOrphan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, 30*time.Second, n)
-		if err := acquire(t, lock).Release(t.Context()); err != nil { // the connection is made now
+		if err := redistest.Acquire(t, lock).Release(t.Context()); err != nil { // the connection is made now
 			t.Fatal(err)
 		}
 		n.LoseReplies(1)
@@ -88,7 +79,7 @@ func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
 		lock := client(t, time.Second, n)
-		lease := acquire(t, lock)
+		lease := redistest.Acquire(t, lock)
 		n.SetError("OOM command not allowed")
 		if _, err := lock.Acquire(t.Context()); !errors.Is(err, impl.ErrOOM) {
 			t.Errorf("acquire: %v, want OOM", err)
