@@ -174,12 +174,12 @@ type expedition struct {
 
 // survey plays the base runs and lists the plans with one fault. A lock that
 // breaks with nothing broken is a finding of its own.
-func (x *expedition) survey(ctx context.Context) ([]plan, error) {
-	root, err := os.MkdirTemp("", "holdfast-explore-")
+func (x *expedition) survey(ctx context.Context) (_ []plan, err error) {
+	root, remove, err := scratch()
 	if err != nil {
-		return nil, fmt.Errorf("make a scratch folder: %w", err)
+		return nil, err
 	}
-	defer os.RemoveAll(root)
+	defer func() { err = errors.Join(err, remove()) }()
 	var all []plan
 	var habits []reading
 	defer func() {

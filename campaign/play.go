@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func PlayScenario(ctx context.Context, s *scenarios.Scenario, lock catalogue.Ent
 }
 
 // play is one run from the configuration to the verdict.
-func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, root string) (reports.Run, *history.History) {
+func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, root string) (run reports.Run, _ *history.History) {
 	cfg := harness.Config{
 		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
 		Topology: cluster.Topology(j.Topology), WallLimit: j.WallLimit,
@@ -99,17 +98,23 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 	dir := ""
 	if root != "" {
 		dir = j.Dir(root)
-		if err := store.Begin(dir, j); err != nil {
+		release, err := store.Begin(dir, j)
+		if err != nil {
 			return failed(j, err), nil
 		}
+		defer release()
 	}
 	if cfg.World == cluster.Process { // the simulator writes nothing
-		scratch, err := os.MkdirTemp("", "holdfast-")
+		dir, remove, err := scratch()
 		if err != nil {
-			return failed(j, fmt.Errorf("make a scratch folder: %w", err)), nil
+			return failed(j, err), nil
 		}
-		defer os.RemoveAll(scratch)
-		cfg.Dir = scratch
+		defer func() {
+			if err := remove(); err != nil && run.Error == "" {
+				run.Error = fmt.Sprintf("remove the scratch folder: %v", err)
+			}
+		}()
+		cfg.Dir = dir
 	}
 	res := harness.Run(ctx, cfg)
 	if dir != "" && res.History != nil {
@@ -117,7 +122,7 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 			res.Err = errors.Join(res.Err, err)
 		}
 	}
-	run := judge(j, cfg, res)
+	run = judge(j, cfg, res)
 	if dir != "" {
 		if res.History != nil {
 			run.History = filepath.Join(dir, store.HistoryFile)

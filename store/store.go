@@ -76,17 +76,28 @@ func CheckRoot(root string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Begin makes the run's folder anew and writes its configuration.
-func Begin(dir string, j Job) error {
+// Begin makes the run's folder anew, writes its configuration and claims it
+// until release is called. The error is [ErrClaimed] while another run writes
+// there.
+func Begin(dir string, j Job) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the run's folder: %w", err)
+		return nil, fmt.Errorf("make the run's folder: %w", err)
 	}
+	release, err = Claim(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
 	for _, old := range []string{HistoryFile, VerdictFile} {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove the former run: %w", err)
+			return nil, fmt.Errorf("remove the former run: %w", err)
 		}
 	}
-	return writeJSON(filepath.Join(dir, RunFile), j)
+	return release, writeJSON(filepath.Join(dir, RunFile), j)
 }
 
 // SaveHistory writes the history.

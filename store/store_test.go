@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -35,7 +36,16 @@ func TestARunIsReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(Begin(dir, job))
+	begin := func() func() {
+		t.Helper()
+		release, err := Begin(dir, job)
+		must(err)
+		return release
+	}
+	release := begin()
+	if _, err := Begin(dir, job); !errors.Is(err, ErrClaimed) {
+		t.Errorf("a second run may write to the folder of one that runs: %v", err)
+	}
 	h := &history.History{Header: history.Header{Schema: history.Schema, Lock: "basic", TTL: time.Second, Clients: 1, Nodes: 1}}
 	must(SaveHistory(dir, h))
 	must(SaveVerdict(dir, reports.Run{Scenario: "mine", Lock: "basic"}))
@@ -54,7 +64,8 @@ func TestARunIsReadBack(t *testing.T) {
 	if run.Scenario != "mine" {
 		t.Errorf("another verdict: %+v", run)
 	}
-	must(Begin(dir, job))
+	release()
+	begin()()
 	if _, _, err := ReadHistory(dir); err == nil {
 		t.Error("the history of the former run is still there")
 	}

@@ -89,6 +89,7 @@ func (n *node) args(replicaOf string) ([]string, error) {
 	args := []string{
 		"--port", strconv.Itoa(n.port), "--bind", n.w.host, "--protected-mode", "no",
 		"--daemonize", "no", "--dir", n.dir, "--logfile", filepath.Join(n.dir, "redis.log"),
+		"--pidfile", filepath.Join(n.dir, pidFile),
 		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
 		"--notify-keyspace-events", "KEA", "--client-output-buffer-limit", "pubsub 0 0 0",
 		// Through a file: a replica that has loaded a stream often says so
@@ -201,6 +202,34 @@ func (n *node) kill(ctx context.Context) error {
 	err := removeFaketimeFiles(n.child.pid)
 	n.child, n.stalled = nil, false
 	return err
+}
+
+// pidFile of a server, in its folder. The server deletes it when it ends in good
+// order, so one that is still there tells of a kill.
+const pidFile = "redis.pid"
+
+// RemoveRemains deletes what the servers of a world left outside its folder,
+// when the world was killed and could not clean up. The folder itself is the
+// caller's, and nothing of that world may be alive.
+func RemoveRemains(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*", pidFile))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			continue // killed while it wrote the file
+		}
+		errs = append(errs, removeFaketimeFiles(pid))
+	}
+	return errors.Join(errs...)
 }
 
 // removeFaketimeFiles deletes what libfaketime leaves behind when its process

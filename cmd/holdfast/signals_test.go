@@ -282,13 +282,27 @@ func TestWorkerKilledFromOutside(t *testing.T) {
 	v.leftNothing(pids, true)
 }
 
-// TestHarnessKilled: nobody can tidy up then, but the kernel ends everybody.
+// TestHarnessKilled: nobody can tidy up then, but the kernel ends everybody,
+// and the next run removes what is left. Meanwhile nobody else may write to
+// the run's folder.
 func TestHarnessKilled(t *testing.T) {
 	t.Parallel()
 	v := launch(t)
+	pids := v.pids()
+	second := exec.Command(binary, v.cmd.Args[1:]...)
+	second.Dir = v.dir
+	if out, _ := second.CombinedOutput(); second.ProcessState.ExitCode() != reports.ExitError || !strings.Contains(string(out), "another run is writing there") {
+		t.Errorf("a second run into the same folder: exit code %d\n%s", second.ProcessState.ExitCode(), out)
+	}
 	v.signal(syscall.SIGKILL)
 	v.exit()
 	v.leftNothing(nil, false)
+	next := exec.Command(binary, "run", "calm", "--on", "process", "--lock", "basic", "--out", t.TempDir())
+	next.Env = v.cmd.Env
+	if out, err := next.CombinedOutput(); err != nil {
+		t.Errorf("the next run: %v\n%s", err, out)
+	}
+	v.leftNothing(pids, true)
 }
 
 // TestSecondInterrupt ends the program at once, in the middle of what the first
