@@ -50,7 +50,8 @@ var layers = map[string][]string{
 	"reports":         {"history", "checker"},
 	"store":           {"history", "checker", "reports"},
 	"campaign":        {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store"},
-	"cmd":             {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "campaign"},
+	"inspect":         {},
+	"cmd":             {"inspect", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "campaign"},
 }
 
 // source is one Go file of ours.

@@ -109,7 +109,7 @@ func gutterOf(h *history.History, width int) int {
 }
 
 func row(label string, cells []rune, gutter int) string {
-	name := []rune(printable(label))
+	name := []rune(Printable(label))
 	name = name[:min(len(name), gutter-2)]
 	pad := strings.Repeat(" ", gutter-len(name))
 	return strings.TrimRight(string(name)+pad+string(cells), " ")
@@ -281,7 +281,7 @@ func (p *picture) legend(clients, truth []*lane, width int) []string {
 	var who []string
 	for client, b := range p.badges {
 		if owners[b] {
-			who = append(who, fmt.Sprintf("%c = %s", b, printable(client)))
+			who = append(who, fmt.Sprintf("%c = %s", b, Printable(client)))
 		}
 	}
 	slices.Sort(who)

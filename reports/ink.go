@@ -62,9 +62,9 @@ func (k ink) lane(l *lane, gutter int) string {
 	return b.String()
 }
 
-// printable makes one line of any text and takes out control characters, so
+// Printable makes one line of any text and takes out control characters, so
 // that a name in a history cannot move the cursor of whoever reads the report.
-func printable(s string) string {
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -80,7 +80,7 @@ func printable(s string) string {
 // word that is longer than a line stands alone, unbroken, so that commands and
 // paths can be copied.
 func wrap(text string, width int, indent string) []string {
-	return list(strings.Fields(printable(text)), " ", width, indent)
+	return list(strings.Fields(Printable(text)), " ", width, indent)
 }
 
 // list joins items into lines of at most width.

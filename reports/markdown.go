@@ -71,7 +71,7 @@ func firstSentence(r Run) string {
 func markdownRun(r Run, h *history.History) []string {
 	word, detail := headline(r)
 	lines := []string{"", fmt.Sprintf("### %s / %s, seed %d: %s", md(r.Scenario), md(r.Lock), r.Seed, word), ""}
-	lines = append(lines, fence(printable(repeatOf(r)))...)
+	lines = append(lines, fence(Printable(repeatOf(r)))...)
 	lines = append(lines, "", fmt.Sprintf("%s (%s)", strings.TrimSpace("**"+md(word)+"** "+md(detail)), standingMark(r)))
 	for _, g := range grounds(r) {
 		lines = append(lines, "- "+md(g))
@@ -131,7 +131,7 @@ func historyLine(r Run) string {
 // md makes text safe inside a table cell: what markdown or HTML would read as
 // markup is escaped, and it stays on one line.
 func md(s string) string {
-	return markdownEscapes.Replace(printable(s))
+	return markdownEscapes.Replace(Printable(s))
 }
 
 var markdownEscapes = strings.NewReplacer(

@@ -151,7 +151,7 @@ func (c Cell) word() string {
 	if c.Outcome == "" {
 		return "-"
 	}
-	s := printable(c.Outcome)
+	s := Printable(c.Outcome)
 	if c.Harmless {
 		s += "~"
 	}
@@ -182,11 +182,11 @@ func (m Matrix) Text(w io.Writer, opt TextOptions) error {
 	p := newPage(opt)
 	first := len("lock")
 	for _, r := range m.Rows {
-		first = max(first, len([]rune(printable(r.Lock))))
+		first = max(first, len([]rune(Printable(r.Lock))))
 	}
 	wide := make([]int, len(m.Scenarios))
 	for i, s := range m.Scenarios {
-		wide[i] = len([]rune(printable(s)))
+		wide[i] = len([]rune(Printable(s)))
 		for _, r := range m.Rows {
 			wide[i] = max(wide[i], len([]rune(r.Cells[i].word())))
 		}
@@ -213,11 +213,11 @@ func (m Matrix) Text(w io.Writer, opt TextOptions) error {
 func (m Matrix) block(p *page, from, to, first int, wide []int) {
 	line := fmt.Sprintf("%-*s", first, "lock")
 	for i := from; i < to; i++ {
-		line += fmt.Sprintf("  %-*s", wide[i], printable(m.Scenarios[i]))
+		line += fmt.Sprintf("  %-*s", wide[i], Printable(m.Scenarios[i]))
 	}
 	p.add(strings.TrimRight(line, " "))
 	for _, r := range m.Rows {
-		line, gap := fmt.Sprintf("%-*s", first, printable(r.Lock)), 0
+		line, gap := fmt.Sprintf("%-*s", first, Printable(r.Lock)), 0
 		for i := from; i < to; i++ {
 			word := r.Cells[i].word()
 			line += strings.Repeat(" ", gap+2) + p.paint(r.Cells[i].colour(), word)
@@ -261,7 +261,7 @@ func (m Matrix) claims(p *page) {
 	}
 	rows := [][3]string{{"lock", "property", "promised"}}
 	for _, c := range m.Claims {
-		rows = append(rows, [3]string{printable(c.Lock), printable(c.Claim.Claim), printable(c.Promise)})
+		rows = append(rows, [3]string{Printable(c.Lock), Printable(c.Claim.Claim), Printable(c.Promise)})
 	}
 	var wide [3]int
 	for _, r := range rows {

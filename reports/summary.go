@@ -50,7 +50,7 @@ func Summary(w io.Writer, runs []Run, opt TextOptions) error {
 			colour = red
 		}
 		counts, standing := g.counts(), g.standing()
-		p.add(printable(g.name) + ": " + printable(counts) + ", " + p.paint(colour, standing))
+		p.add(Printable(g.name) + ": " + Printable(counts) + ", " + p.paint(colour, standing))
 	}
 	for _, r := range worstFirst(runs) {
 		s := Stand(r)
@@ -58,14 +58,14 @@ func Summary(w io.Writer, runs []Run, opt TextOptions) error {
 			break
 		}
 		word, detail := headline(r)
-		p.add("", p.paint(bold+";"+red, s.String())+"  "+printable(fmt.Sprintf("%s / %s seed %d: %s %s", r.Scenario, r.Lock, r.Seed, word, detail)))
+		p.add("", p.paint(bold+";"+red, s.String())+"  "+Printable(fmt.Sprintf("%s / %s seed %d: %s %s", r.Scenario, r.Lock, r.Seed, word, detail)))
 		for _, g := range grounds(r) {
 			p.say("  - ", g)
 		}
 		if first := firstSentence(r); len(violated(r.Checks)) > 0 {
 			p.say("  ", first)
 		}
-		p.add("  repeat: " + printable(repeatOf(r)))
+		p.add("  repeat: " + Printable(repeatOf(r)))
 	}
 	p.add("", tally(runs))
 	return p.flush(w)

@@ -74,7 +74,7 @@ func (p *page) flush(w io.Writer) error {
 // the checks. The history may be nil; there is no picture then.
 func Text(w io.Writer, run Run, h *history.History, opt TextOptions) error {
 	p := newPage(opt)
-	p.add(printable(repeatOf(run)))
+	p.add(Printable(repeatOf(run)))
 	p.verdict(run)
 	p.story(run)
 	if picture := Diagram(h, run.Checks, p.width, opt.Color); len(picture) > 0 {
@@ -115,7 +115,7 @@ func headline(r Run) (word, detail string) {
 	if r.Error != "" {
 		parts = append(parts, "the run failed")
 	}
-	return word, printable(strings.Join(parts, ", "))
+	return word, Printable(strings.Join(parts, ", "))
 }
 
 // kindPhrase is "exclusion: overrun", or just "liveness" where the kind says
@@ -138,7 +138,7 @@ func (p *page) verdict(r Run) {
 		parts = append(parts, detail)
 	}
 	line := strings.Join(parts, "  ")
-	what := printable(r.Scenario + " / " + r.Lock)
+	what := Printable(r.Scenario + " / " + r.Lock)
 	standing := Stand(r).String()
 	whole := line + "   " + what + "   " + standing
 	if len([]rune(whole)) > p.width {
@@ -319,7 +319,7 @@ func (p *page) checks(r Run) {
 	p.add("")
 	rows := [][3]string{{"check", "verdict", "expected"}}
 	for _, c := range r.Checks {
-		rows = append(rows, [3]string{printable(c.Name), answer(c), printable(r.Expected[c.Name])})
+		rows = append(rows, [3]string{Printable(c.Name), answer(c), Printable(r.Expected[c.Name])})
 	}
 	var wide [3]int
 	for _, row := range rows {
@@ -353,9 +353,9 @@ func answer(c checker.Result) string {
 		return "n/a"
 	case c.Verdict == checker.Violation:
 		if n := found(c); n > 1 {
-			return printable(fmt.Sprintf("VIOLATION %s (%d)", kindOf(c), n))
+			return Printable(fmt.Sprintf("VIOLATION %s (%d)", kindOf(c), n))
 		}
-		return printable("VIOLATION " + kindOf(c))
+		return Printable("VIOLATION " + kindOf(c))
 	}
 	return string(c.Verdict)
 }
@@ -366,10 +366,10 @@ func (p *page) foot(r Run) {
 		p.say("leak     ", l)
 	}
 	if r.History != "" {
-		p.add("history  " + printable(r.History))
+		p.add("history  " + Printable(r.History))
 	}
 	if r.HistorySHA256 != "" {
-		p.add("sha256   " + printable(r.HistorySHA256))
+		p.add("sha256   " + Printable(r.HistorySHA256))
 	}
 	p.say("run      ", runLine(r))
 }

@@ -25,7 +25,7 @@ func says(ft checker.Fault) string {
 	if ft.StopIndex >= 0 {
 		words = strings.TrimPrefix(words+", "+sec(ft.Stop-ft.Start), ", ")
 	}
-	return printable(words)
+	return Printable(words)
 }
 
 // faultLanes draws a lane for each kind of fault and target, in order of

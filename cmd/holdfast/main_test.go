@@ -70,7 +70,7 @@ func program(t *testing.T, env []string, args ...string) result {
 
 // want fails the test unless the exit code is right and both streams together
 // hold the words.
-func (r result) want(t *testing.T, code int, words ...string) {
+func (r result) want(t *testing.T, code int, words ...string) result {
 	t.Helper()
 	if r.code != code {
 		t.Errorf("exit code %d, want %d\nstdout: %.2000s\nstderr: %.2000s", r.code, code, r.out, r.errs)
@@ -79,6 +79,15 @@ func (r result) want(t *testing.T, code int, words ...string) {
 		if !strings.Contains(r.out+r.errs, w) {
 			t.Errorf("%q is missing in\nstdout: %.2000s\nstderr: %.2000s", w, r.out, r.errs)
 		}
+	}
+	return r
+}
+
+// lacks wants a word to be nowhere in the output.
+func (r result) lacks(t *testing.T, word string) {
+	t.Helper()
+	if strings.Contains(r.out+r.errs, word) {
+		t.Errorf("%q is in\nstdout: %.2000s\nstderr: %.2000s", word, r.out, r.errs)
 	}
 }
 
