@@ -134,7 +134,7 @@ func (in *inspection) keys() ([]inspect.Key, error) {
 	if in.lock != "" {
 		e, err := campaign.FindLock(in.lock)
 		if err != nil {
-			return nil, err
+			return nil, usage("holdfast list locks", "%v", err)
 		}
 		known = e.Keys(in.name)
 	}
