@@ -47,5 +47,5 @@ func (l *talkative) Until() time.Time      { return l.until }
 func (l *talkative) Lost() <-chan struct{} { return l.lost }
 
 func newThread(n *notebook) *thread {
-	return &thread{client: "c2", lock: "orders", process: 1, retire: 3, clock: func() int64 { return 7 }, record: n.record}
+	return &thread{client: "c2", process: 1, retire: 3, clock: func() int64 { return 7 }, record: n.record}
 }

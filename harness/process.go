@@ -94,7 +94,8 @@ func (r *procRun) setUp(ctx context.Context) error {
 	r.rec.SetHeader(cfg.header(nodes))
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
 	world, err := process.Start(ctx, process.Config{
-		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir, LockName: LockName, LockKey: cfg.lockKey(),
+		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
+		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),
 		OnServer: func(ev history.Server, at int64) {
 			start := r.start.Load()
 			ev.Clock -= start

@@ -13,7 +13,7 @@ import (
 // may take its next step.
 type thread struct {
 	client  string
-	lock    string
+	number  int // among the client's threads
 	process int
 	// retire is what is added to the process number after an unknown outcome.
 	retire int
@@ -23,7 +23,7 @@ type thread struct {
 
 // note records an event of the thread.
 func (t *thread) note(op history.Op) {
-	op.Process, op.Client, op.Lock = t.process, t.client, t.lock
+	op.Process, op.Client, op.Thread = t.process, t.client, t.number
 	t.record(history.Event{T: t.clock(), Op: &op})
 }
 
@@ -55,6 +55,7 @@ func outcome(op history.Op, err error) history.Op {
 // between can only shorten a believed interval, never invent an overlap.
 type recorded struct {
 	lock   impl.Lock
+	name   string
 	thread *thread
 	start  time.Time // of the run, on this client's clock
 }
@@ -73,23 +74,26 @@ func deadlineOf(ctx context.Context, start time.Time) *int64 {
 // hold is a recorded acquisition.
 type hold struct {
 	lease  impl.Lease
+	lock   *recorded
 	thread *thread
 	start  time.Time
 	acq    int
+	mode   string
 	fence  *uint64
 	told   time.Time // latest validity end that was told
 }
 
-// acquire makes one attempt under an acquisition number.
-func (r *recorded) acquire(ctx context.Context, acq int) (*hold, error) {
-	r.thread.note(history.Op{F: history.Acquire, Type: history.Invoke, Acq: acq, Deadline: deadlineOf(ctx, r.start)})
-	lease, err := r.lock.Acquire(ctx)
-	op := outcome(history.Op{F: history.Acquire, Acq: acq}, err)
+// acquire makes one attempt under an acquisition number, and in a mode if the
+// workload has readers.
+func (r *recorded) acquire(ctx context.Context, acq int, mode string) (*hold, error) {
+	r.thread.note(history.Op{F: history.Acquire, Type: history.Invoke, Lock: r.name, Acq: acq, Mode: mode, Deadline: deadlineOf(ctx, r.start)})
+	lease, err := r.ask(ctx, mode)
+	op := outcome(history.Op{F: history.Acquire, Lock: r.name, Acq: acq, Mode: mode}, err)
 	if err != nil {
 		r.thread.done(op)
 		return nil, err
 	}
-	h := &hold{lease: lease, thread: r.thread, start: r.start, acq: acq}
+	h := &hold{lease: lease, lock: r, thread: r.thread, start: r.start, acq: acq, mode: mode}
 	if f, ok := lease.(impl.Fencer); ok {
 		fence := f.Fence()
 		h.fence = &fence
@@ -99,6 +103,26 @@ func (r *recorded) acquire(ctx context.Context, acq int) (*hold, error) {
 	r.thread.done(op)
 	return h, nil
 }
+
+// ask asks the lock itself.
+func (r *recorded) ask(ctx context.Context, mode string) (impl.Lease, error) {
+	both, _ := r.lock.(impl.RWLock) // a run with readers has such a lock
+	switch mode {
+	case history.Reading:
+		return both.AcquireRead(ctx)
+	case history.Writing:
+		return both.AcquireWrite(ctx)
+	}
+	return r.lock.Acquire(ctx)
+}
+
+// op is an event of the acquisition.
+func (h *hold) op(f string, t history.Type) history.Op {
+	return history.Op{F: f, Type: t, Lock: h.lock.name, Acq: h.acq}
+}
+
+// note records what the holder noticed or did.
+func (h *hold) note(f string) { h.thread.note(h.op(f, history.Note)) }
 
 // ask gets the validity end from the lease, as nanoseconds of the run.
 func (h *hold) ask() *int64 {
@@ -115,7 +139,7 @@ func (h *hold) ask() *int64 {
 // something new. A lease that tells nothing is believed in.
 func (h *hold) valid() bool {
 	if h.isLost() {
-		h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
+		h.note(history.Lost)
 		return false
 	}
 	before := h.told
@@ -124,10 +148,12 @@ func (h *hold) valid() bool {
 		return true
 	}
 	if !h.told.Equal(before) {
-		h.thread.note(history.Op{F: history.Check, Type: history.Note, Acq: h.acq, Until: until})
+		op := h.op(history.Check, history.Note)
+		op.Until = until
+		h.thread.note(op)
 	}
 	if !time.Now().Before(h.told) {
-		h.thread.note(history.Op{F: history.Abandon, Type: history.Note, Acq: h.acq})
+		h.note(history.Abandon)
 		return false
 	}
 	return true
@@ -143,9 +169,11 @@ func (h *hold) lost() <-chan struct{} {
 
 // extend asks for another TTL and says whether the lock said yes.
 func (h *hold) extend(ctx context.Context) bool {
-	h.thread.note(history.Op{F: history.Extend, Type: history.Invoke, Acq: h.acq, Deadline: deadlineOf(ctx, h.start)})
+	op := h.op(history.Extend, history.Invoke)
+	op.Deadline = deadlineOf(ctx, h.start)
+	h.thread.note(op)
 	err := h.lease.(impl.Extender).Extend(ctx) // callers have asked for the ability
-	op := outcome(history.Op{F: history.Extend, Acq: h.acq}, err)
+	op = outcome(h.op(history.Extend, ""), err)
 	if err == nil {
 		op.Until = h.ask()
 	}
@@ -156,10 +184,12 @@ func (h *hold) extend(ctx context.Context) bool {
 // release gives the lock back, and says whether it was a clean end: given back
 // without an error, and no loss told up to then.
 func (h *hold) release(ctx context.Context) (clean bool) {
-	h.thread.note(history.Op{F: history.Release, Type: history.Invoke, Acq: h.acq, Deadline: deadlineOf(ctx, h.start)})
+	op := h.op(history.Release, history.Invoke)
+	op.Deadline = deadlineOf(ctx, h.start)
+	h.thread.note(op)
 	err := h.lease.Release(ctx)
 	clean = err == nil && !h.isLost()
-	h.thread.done(outcome(history.Op{F: history.Release, Acq: h.acq}, err))
+	h.thread.done(outcome(h.op(history.Release, ""), err))
 	return clean
 }
 
@@ -176,6 +206,6 @@ func (h *hold) isLost() bool {
 // there must be none.
 func (h *hold) lookBack() {
 	if h.isLost() {
-		h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
+		h.note(history.Lost)
 	}
 }

@@ -19,8 +19,8 @@ func TestThreadRetires(t *testing.T) {
 		th.done(history.Op{F: history.Acquire, Type: kind})
 	}
 	for i, want := range []int{1, 1, 1, 4, 4, 7} {
-		if got := n.ops[i]; got.Process != want || got.Client != "c2" || got.Lock != "orders" {
-			t.Errorf("event %d: process %d of %s on %s, want %d of c2 on orders", i, got.Process, got.Client, got.Lock, want)
+		if got := n.ops[i]; got.Process != want || got.Client != "c2" {
+			t.Errorf("event %d: process %d of %s, want %d of c2", i, got.Process, got.Client, want)
 		}
 	}
 	th.note(history.Op{F: history.Worked, Type: history.Note})
@@ -74,15 +74,15 @@ func TestAcquireRecords(t *testing.T) {
 	var n notebook
 	start := time.Now()
 	lease := &talkative{fence: 33, until: start.Add(time.Second), lost: make(chan struct{})}
-	r := recorded{lock: &fakeLock{lease: lease}, thread: newThread(&n), start: start}
-	h, err := r.acquire(context.Background(), 5)
+	r := recorded{lock: &fakeLock{lease: lease}, name: "orders", thread: newThread(&n), start: start}
+	h, err := r.acquire(context.Background(), 5, "")
 	if err != nil || h.acq != 5 {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	lease.err = impl.ErrNotHeld
 	h.release(context.Background())
 	r.lock = &fakeLock{err: impl.ErrUnknownOutcome}
-	if h, err := r.acquire(context.Background(), 8); err == nil {
+	if h, err := r.acquire(context.Background(), 8, ""); err == nil {
 		t.Fatalf("a hold without a lease: %+v", h)
 	}
 	want := []struct {
@@ -109,8 +109,8 @@ func TestAcquireRecords(t *testing.T) {
 func TestValid(t *testing.T) {
 	hold := func(l impl.Lease) (*hold, *notebook) {
 		n := &notebook{}
-		r := recorded{lock: &fakeLock{lease: l}, thread: newThread(n), start: time.Now()}
-		h, err := r.acquire(context.Background(), 1)
+		r := recorded{lock: &fakeLock{lease: l}, name: "orders", thread: newThread(n), start: time.Now()}
+		h, err := r.acquire(context.Background(), 1, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,8 +86,8 @@ type Result struct {
 // ErrInterrupted says that the run was ended from outside, by Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
-// LockName is the name of the lock in every run.
-const LockName = "orders"
+// LockName is the name of the lock in a run with one.
+const LockName = scenarios.LockName
 
 // header describes the run in its history.
 func (c Config) header(nodes int) history.Header {
@@ -96,7 +96,9 @@ func (c Config) header(nodes int) history.Header {
 	if ttl <= 0 { // nobody can promise it, and a history has a TTL
 		ttl = c.TTL
 	}
+	deep := s.Workload.Deep() > 1 || s.Workload.Wide() > 1
 	return history.Header{
+		Kind: string(c.Lock.Kind), Permits: c.Lock.Permits, Reentrant: deep && c.Lock.Promises.Reentrant == "yes",
 		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: c.abilities(),
@@ -113,12 +115,16 @@ func (c Config) quorum() int {
 	return 0
 }
 
-// lockKey is the key of the lock, or empty where the catalogue does not say.
-func (c Config) lockKey() string {
+// lockKeys are the keys of the locks; none where the catalogue does not say.
+func (c Config) lockKeys() []string {
 	if c.Lock.KeyPrefix == "" {
-		return ""
+		return nil
 	}
-	return c.Lock.KeyPrefix + LockName
+	var keys []string
+	for _, name := range c.Scenario.Workload.Names() {
+		keys = append(keys, c.Lock.KeyPrefix+name)
+	}
+	return keys
 }
 
 // abilities are those of the lock's leases and what the lock itself promises,
@@ -164,8 +170,23 @@ func (c Config) missing(have []cluster.Ability) string {
 	switch {
 	case len(words) > 0:
 		return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
-	case c.Lock.Kind == catalogue.Semaphore:
+	}
+	return c.unfit()
+}
+
+// unfit says why the workload is nothing for the lock. It is no pass: what a
+// lock does not offer has not been shown to work.
+func (c Config) unfit() string {
+	w := c.Scenario.Workload
+	switch semaphore := c.Lock.Kind == catalogue.Semaphore; {
+	case semaphore && w.Kind != scenarios.Permits:
 		return "the workload takes a mutex, and the lock lets several in at once"
+	case !semaphore && w.Kind == scenarios.Permits:
+		return "the workload takes permits, and the lock is no semaphore"
+	case w.Reads() && c.Lock.Kind != catalogue.RW:
+		return "the workload has readers, and the lock knows none"
+	case w.Deep() > 1 && c.Lock.Promises.Reentrant != "yes":
+		return "the workload takes the lock again while it holds it, and the lock does not promise to be re-entrant"
 	}
 	return ""
 }
@@ -173,7 +194,9 @@ func (c Config) missing(have []cluster.Ability) string {
 // grace is how long after the stop clients may take to finish their round.
 func (c Config) grace() time.Duration {
 	w := c.Scenario.Workload
-	return w.AcquireTimeout.Of(c.TTL) + w.Hold.Of(c.TTL) + 2*w.CallTimeout.Of(c.TTL) + w.WriteTimeout.Of(c.TTL) + c.TTL
+	one := w.AcquireTimeout.Of(c.TTL) + w.Hold.Of(c.TTL) + 2*w.CallTimeout.Of(c.TTL) + w.WriteTimeout.Of(c.TTL) + c.TTL
+	more := time.Duration(len(w.Names()) - 1 + 2*(w.Deep()-1)) // further acquires, and work around inner sections
+	return one + more*(w.AcquireTimeout.Of(c.TTL)+w.Hold.Of(c.TTL)+w.CallTimeout.Of(c.TTL))
 }
 
 // Run plays the run in its world.

@@ -18,7 +18,9 @@ import (
 	"github.com/holdfast-io/holdfast/cluster/sim"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/scenarios"
 )
 
 // Two sources of randomness belong to the whole process: math/rand, which
@@ -232,7 +234,7 @@ func (r *simRun) setUp() error {
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", r.record)
 	world, err := sim.New(sim.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Seed: cfg.Seed,
-		LockName: LockName, LockKey: cfg.lockKey(), Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
+		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(), Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
 		OnServer: func(ev history.Server) { r.record(history.Event{Server: &ev}) },
 	})
 	if err != nil {
@@ -256,22 +258,37 @@ func wantsFsync(p nemesis.Plan) bool {
 	return false
 }
 
+// buildLocks builds one lock object for each name of the workload, and returns
+// those that it has built, also beside an error.
+func buildLocks(entry catalogue.Entry, w scenarios.Workload, env impl.Env) ([]impl.Lock, error) {
+	var locks []impl.Lock
+	for _, name := range w.Names() {
+		env.Name = name
+		lock, err := entry.New(env)
+		if err != nil {
+			return locks, err
+		}
+		locks = append(locks, lock)
+	}
+	return locks, nil
+}
+
 // startClients starts one goroutine a client. Each has a context of its own,
 // so that the end reaches one after the other.
 func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error) {
 	w := r.cfg.Scenario.Workload
 	var cancels []context.CancelFunc
 	for i, name := range r.world.Clients() {
-		lock, err := r.cfg.Lock.New(impl.Env{
-			Client: name, Nodes: r.world.Endpoints(name), Name: LockName, TTL: w.LockTTL.Of(r.cfg.TTL),
+		locks, err := buildLocks(r.cfg.Lock, w, impl.Env{
+			Client: name, Nodes: r.world.Endpoints(name), TTL: w.LockTTL.Of(r.cfg.TTL),
 		})
+		r.locks = append(r.locks, locks...)
 		if err != nil {
 			return cancels, fmt.Errorf("%s %s for %s: %w", BuildLock, r.cfg.Lock.Name, name, err)
 		}
-		r.locks = append(r.locks, lock)
 		c := &Client{
-			Name: name, Index: i, Clients: r.cfg.Scenario.Clients, LockName: LockName, TTL: r.cfg.TTL,
-			Seed: r.cfg.Seed, Workload: w, Lock: lock, Start: r.start, Clock: r.clock,
+			Name: name, Index: i, Clients: r.cfg.Scenario.Clients, TTL: r.cfg.TTL,
+			Seed: r.cfg.Seed, Workload: w, Locks: locks, Start: r.start, Clock: r.clock,
 			// Step before and after: timers of the lock's code fire in a client
 			// that is paused or dead, but what follows from them is seen by
 			// nobody before it goes on, and never if it died.

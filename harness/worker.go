@@ -54,7 +54,6 @@ type assignment struct {
 	Index    int                `json:"index"`
 	Clients  int                `json:"clients"`
 	Lock     string             `json:"lock"`
-	LockName string             `json:"lock_name"`
 	TTL      time.Duration      `json:"ttl_ns"`
 	Seed     uint64             `json:"seed"`
 	Workload scenarios.Workload `json:"workload"`
@@ -110,7 +109,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The lock is built after the beginning, since some dial at once, and
 	// the faults of time zero must be there before.
-	lock, err := entry.New(impl.Env{Client: a.Client, Nodes: a.endpoints(), Name: a.LockName, TTL: a.Workload.LockTTL.Of(a.TTL)})
+	locks, err := buildLocks(entry, a.Workload, impl.Env{Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL)})
 	if err != nil {
 		return fmt.Errorf("worker: build lock %s: %w", a.Lock, err)
 	}
@@ -119,12 +118,15 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	p := &pipe{out: bufio.NewWriter(out), acks: make(chan struct{}, 1), gone: ctx.Done()}
 	go p.listen(lines, cancel) // ends with its input, at the latest with the process
 	if wait(ctx, time.Duration(b.Clients-monotonic())+a.Wait) {
-		a.client(lock, p, b.Start).Run(ctx)
+		a.client(locks, p, b.Start).Run(ctx)
 	}
-	if c, ok := lock.(io.Closer); ok {
-		return errors.Join(p.failure(), c.Close())
+	errs := []error{p.failure()}
+	for _, lock := range locks {
+		if c, ok := lock.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
-	return p.failure()
+	return errors.Join(errs...)
 }
 
 // readJSON reads one line into v.
@@ -174,10 +176,10 @@ func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // client makes the workload of this process.
-func (a *assignment) client(lock impl.Lock, p *pipe, start int64) *Client {
+func (a *assignment) client(locks []impl.Lock, p *pipe, start int64) *Client {
 	return &Client{
-		Name: a.Client, Index: a.Index, Clients: a.Clients, LockName: a.LockName, TTL: a.TTL,
-		Seed: a.Seed, Workload: a.Workload, Lock: lock,
+		Name: a.Client, Index: a.Index, Clients: a.Clients, TTL: a.TTL,
+		Seed: a.Seed, Workload: a.Workload, Locks: locks,
 		Start:  time.Now().Add(-time.Duration(monotonic() - start)),
 		Clock:  func() int64 { return monotonic() - start },
 		Record: p.send,
@@ -194,12 +196,18 @@ type pipe struct {
 	gone    <-chan struct{}
 	stopped atomic.Bool
 
+	// talking is held from an event to its ack: an ack names no event, so
+	// threads take turns.
+	talking sync.Mutex
+
 	mu  sync.Mutex
 	err error
 }
 
 // send hands an event on and waits for its ack.
 func (p *pipe) send(ev history.Event) {
+	p.talking.Lock()
+	defer p.talking.Unlock()
 	line, err := json.Marshal(ev)
 	if err == nil {
 		_, err = p.out.Write(append(line, '\n'))

@@ -52,7 +52,7 @@ func converse(t *testing.T, change func(*assignment)) *conversation {
 		}
 	}()
 	a := assignment{
-		Client: "c1", Clients: 1, Lock: "basic", LockName: LockName, TTL: time.Second,
+		Client: "c1", Clients: 1, Lock: "basic", TTL: time.Second,
 		Workload: scenarios.Workload{
 			Hold: nemesis.TTLs(0.01), Think: nemesis.TTLs(0.01), Retry: nemesis.TTLs(0.01),
 			AcquireTimeout: nemesis.TTLs(1), CallTimeout: nemesis.TTLs(1), WriteTimeout: nemesis.TTLs(1),
@@ -236,7 +236,7 @@ func TestAssignmentRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := assignment{
-		Client: "c2", Index: 1, Clients: 3, Lock: "redlock", LockName: "orders", TTL: time.Second, Seed: 1 << 63,
+		Client: "c2", Index: 1, Clients: 3, Lock: "redlock", TTL: time.Second, Seed: 1 << 63,
 		Workload: s.Workload, Nodes: []endpoint{{Name: "n1", Addr: "127.0.0.1:1"}}, Resource: "127.0.0.1:2", Wait: 100 * time.Millisecond,
 	}
 	b, err := json.Marshal(before)

@@ -84,7 +84,7 @@ func (r *procRun) startWorker(self string, index int, name string) error {
 func (r *procRun) assign(index int, name string) assignment {
 	cfg := r.cfg
 	a := assignment{
-		Client: name, Index: index, Clients: cfg.Scenario.Clients, Lock: cfg.Lock.Name, LockName: LockName,
+		Client: name, Index: index, Clients: cfg.Scenario.Clients, Lock: cfg.Lock.Name,
 		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload,
 		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}

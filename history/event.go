@@ -37,6 +37,13 @@ type Header struct {
 	// Drift is the share of the TTL that the lock itself takes off its
 	// guarantee for clock drift: 0.01 is one percent.
 	Drift float64 `json:"drift,omitempty"`
+	// Kind is what the lock grants: "" for a mutex, "rw" for readers or one
+	// writer, "semaphore" for as many holders as it has Permits.
+	Kind    string `json:"kind,omitempty"`
+	Permits int    `json:"permits,omitempty"`
+	// Reentrant: the lock promises that a thread which holds it may take it
+	// again. It is told only in runs that try it.
+	Reentrant bool `json:"reentrant,omitempty"`
 	// Abilities of the lock's leases: fence, extend, until, lost; and fair, where
 	// the lock promises to grant in the order of arrival.
 	Abilities []string `json:"abilities"`
@@ -57,6 +64,12 @@ func (h *Header) Has(ability string) bool {
 	}
 	return false
 }
+
+// The kinds of lock, as [Header.Kind] names them. A mutex has no word.
+const (
+	KindRW        = "rw"
+	KindSemaphore = "semaphore"
+)
 
 // Coverage are lower bounds below which a run proves nothing.
 type Coverage struct {
@@ -118,6 +131,12 @@ const (
 	Phase   = "phase"   // the run entered the phase named in Error
 )
 
+// The modes of an acquire of a lock for readers and writers.
+const (
+	Reading = "read"
+	Writing = "write"
+)
+
 // Final is the phase in which everything has healed and liveness is due.
 const Final = "final"
 
@@ -130,6 +149,11 @@ type Op struct {
 	F      string `json:"f"`
 	Type   Type   `json:"type"`
 	Lock   string `json:"lock,omitempty"`
+	// Thread numbers the threads of a client, which share its lock objects. The
+	// first is 0. Unlike the process it stays when an outcome was unknown.
+	Thread int `json:"thread,omitempty"`
+	// Mode of an acquire of a lock for readers and writers.
+	Mode string `json:"mode,omitempty"`
 	// Acq numbers acquisitions from 1; the number is given at the invoke of
 	// the acquire and stands on everything done under it.
 	Acq int `json:"acq,omitempty"`

@@ -94,6 +94,12 @@ func (f *form) header(h *Header) {
 	if h.LivenessBound < 0 || h.Nodes < 0 || h.Clients < 0 {
 		f.problem("the liveness bound, the nodes or the clients are below 0")
 	}
+	if !slices.Contains([]string{"", KindRW, KindSemaphore}, h.Kind) {
+		f.problem("the lock's kind is %q, want %s, %s or none", h.Kind, KindRW, KindSemaphore)
+	}
+	if h.Permits < 0 || (h.Permits > 0) != (h.Kind == KindSemaphore) {
+		f.problem("the lock has %d permits and the kind %q: a semaphore has permits, and nothing else has", h.Permits, h.Kind)
+	}
 	if !slices.Contains([]string{"", "plain", "guarded"}, h.Resource) {
 		f.problem("the resource is %q, want plain or guarded", h.Resource)
 	}
@@ -168,6 +174,9 @@ func (f *form) invoke(p *processForm, op *Op) {
 	if op.F != Acquire {
 		f.known(op)
 		return
+	}
+	if !slices.Contains([]string{"", Reading, Writing}, op.Mode) {
+		f.problem("the mode of an acquire is %q, want %s, %s or none", op.Mode, Reading, Writing)
 	}
 	switch {
 	case op.Acq <= 0:

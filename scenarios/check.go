@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/nemesis"
@@ -40,6 +41,7 @@ func (d *decoder) check(f *document) {
 	d.positive("/workload/acquire-timeout", w.AcquireTimeout)
 	d.positive("/workload/call-timeout", w.CallTimeout)
 	d.positive("/workload/write-timeout", w.WriteTimeout)
+	d.checkWorkload(f)
 	for key, n := range map[string]int{
 		"acquires-before": f.Coverage.AcquiresBefore, "acquires-during": f.Coverage.AcquiresDuring,
 		"acquires-after": f.Coverage.AcquiresAfter,
@@ -50,6 +52,58 @@ func (d *decoder) check(f *document) {
 	}
 	for i := range f.Nemesis {
 		d.checkStep(fmt.Sprintf("/nemesis/%d", i), &f.Nemesis[i].Step, f)
+	}
+}
+
+// Bounds of a workload.
+const (
+	maxDepth   = 3
+	maxThreads = 8
+	maxNames   = 5
+)
+
+// checkWorkload checks who does what with how many locks.
+func (d *decoder) checkWorkload(f *document) {
+	w := f.Workload
+	for key, n := range map[string]struct{ n, most int }{"depth": {w.Depth, maxDepth}, "threads": {w.Threads, maxThreads}} {
+		if at := "/workload/" + key; d.has(at) {
+			d.count(at, int64(n.n), 1, int64(n.most))
+		}
+	}
+	if w.ReadShare < 0 || w.ReadShare > 1 {
+		d.fail("/workload/read-share", "%v is no share: write a number from 0 to 1", w.ReadShare)
+	}
+	for key, names := range map[string][]string{"readers": w.Readers, "impatient": w.Impatient} {
+		for i, name := range names {
+			d.checkTarget(fmt.Sprintf("/workload/%s/%d", key, i), name, onlyClientNames, cast{clients: f.Clients})
+		}
+	}
+	d.notNegative("/workload/patience", w.Patience)
+	if len(w.Impatient) > 0 {
+		d.positive("/workload/patience", w.Patience)
+	}
+	if at := "/workload/locks"; d.has(at) {
+		d.checkNames(at, w.Locks)
+	}
+	if w.Order == Opposite && len(w.Locks) < 2 {
+		d.fail("/workload/order", "one lock has no order: write locks: [orders, stock]")
+	}
+}
+
+// checkNames checks the names of the locks of a run. Keys carry them, and are
+// told apart by them.
+func (d *decoder) checkNames(path string, names []string) {
+	d.count(path, int64(len(names)), 1, maxNames)
+	for i, name := range names {
+		at := fmt.Sprintf("%s/%d", path, i)
+		if !nameShape.MatchString(name) {
+			d.fail(at, "%q is no name: write lower case words with hyphens, such as orders", name)
+		}
+		for _, other := range names[:i] {
+			if strings.Contains(name, other) || strings.Contains(other, name) {
+				d.fail(at, "%q and %q cannot be told apart in a key: write names that do not contain each other", other, name)
+			}
+		}
 	}
 }
 

@@ -121,15 +121,18 @@ func (e *encoder) fields(v reflect.Value, zeros bool) yaml.MapSlice {
 	out := yaml.MapSlice{}
 	for i := range v.NumField() {
 		f := v.Field(i)
-		// An empty word is never right in a file; what it stands for is the
-		// default.
-		if f.IsZero() && (!zeros || f.Kind() == reflect.String || optional(f)) {
+		// An empty word or list and a count of zero are never right in a file;
+		// what they stand for is the default.
+		if f.IsZero() && (!zeros || slices.Contains(notZero, f.Kind()) || optional(f)) {
 			continue
 		}
 		out = append(out, yaml.MapItem{Key: keyOf(v.Type().Field(i)), Value: e.value(f)})
 	}
 	return out
 }
+
+// notZero are the kinds of value of which a file never has the zero.
+var notZero = []reflect.Kind{reflect.String, reflect.Slice, reflect.Int}
 
 // optional says whether leaving a field out is the only way to write its zero.
 func optional(f reflect.Value) bool {

@@ -36,6 +36,7 @@ func defaults() document {
 		Locks:    slices.Clone(five),
 		Workload: Workload{
 			Kind:           Update,
+			Patience:       nemesis.TTLs(0.2),
 			Hold:           nemesis.TTLs(0.1),
 			Think:          nemesis.TTLs(0.02),
 			Retry:          nemesis.TTLs(0.05),

@@ -30,9 +30,24 @@ const (
 	Guarded = "guarded" // refuses a write whose fence is older than one it has seen
 )
 
-// Update is the one kind of workload: every round reads a version under the
-// lock and writes the next one.
-const Update = "update"
+// The kinds of workload.
+const (
+	// Update reads a version under the lock and writes the next one, every
+	// round; a round of a reader reads it twice.
+	Update = "update"
+	// Permits only works under the lock: what several may do at once leaves no
+	// version to compare. It is for semaphores.
+	Permits = "permits"
+)
+
+// The orders in which clients take several locks.
+const (
+	Same     = "same"     // all as the scenario lists them
+	Opposite = "opposite" // c2, c4, ... the other way round
+)
+
+// LockName is the name of the lock in a run with one.
+const LockName = "orders"
 
 // Scenario is one story: who contends, what breaks, and what is expected.
 type Scenario struct {
@@ -71,8 +86,33 @@ type Scenario struct {
 // and try again), read, work for Hold, extending the lease every Extend, check
 // the lease, write, release, wait for Think, and again.
 type Workload struct {
-	// Kind of the workload: update, which is the default and the only one.
-	Kind string `yaml:"kind" words:"update"`
+	// Kind of the workload: update, which is the default, or permits.
+	Kind string `yaml:"kind" words:"update,permits"`
+	// Readers are the clients whose rounds take the lock for reading. They
+	// read, work for Hold, and read again. It needs a lock for readers and
+	// writers, as ReadShare does.
+	Readers []string `yaml:"readers"`
+	// ReadShare is the share of the other clients' rounds that take the lock
+	// for reading, drawn from the seed. Default 0.
+	ReadShare float64 `yaml:"read-share"`
+	// Depth is how often a round holds the lock at once: at 2 and 3 the holder
+	// takes it again through the same lock object when its work is done, works,
+	// gives it back, and works on under the outer hold. Default 1.
+	Depth int `yaml:"depth"`
+	// Threads of each client share its lock objects; each plays rounds of its
+	// own. Thread n starts n times the stagger after the first. Default 1.
+	Threads int `yaml:"threads"`
+	// Locks are the names of the locks that each round takes, one inside the
+	// other. A client that holds one keeps asking for the next until
+	// AcquireTimeout is over, then gives back what it has. Default [orders].
+	Locks []string `yaml:"locks"`
+	// Order in which clients take the locks: same, which is the default, or
+	// opposite.
+	Order string `yaml:"order" words:"same,opposite"`
+	// Impatient clients give up an acquire after Patience. Default none, and
+	// 0.2ttl.
+	Impatient []string     `yaml:"impatient"`
+	Patience  nemesis.Span `yaml:"patience"`
 	// Hold is the work between the read and the write. Default 0.1ttl.
 	Hold nemesis.Span `yaml:"hold"`
 	// Extend is how often a holder extends its lease by hand, where the lock
@@ -99,6 +139,23 @@ type Workload struct {
 	// lengths in TTLs are still the run's.
 	LockTTL LockTTL `yaml:"lock-ttl"`
 }
+
+// Names of the locks, in the order of the scenario.
+func (w *Workload) Names() []string {
+	if len(w.Locks) == 0 {
+		return []string{LockName}
+	}
+	return w.Locks
+}
+
+// Deep is Depth, which may be left out.
+func (w *Workload) Deep() int { return max(w.Depth, 1) }
+
+// Wide is Threads, which may be left out.
+func (w *Workload) Wide() int { return max(w.Threads, 1) }
+
+// Reads says whether some rounds take the lock for reading.
+func (w *Workload) Reads() bool { return len(w.Readers) > 0 || w.ReadShare > 0 }
 
 // LockTTL is a TTL that may be given or not; zero is one to try.
 type LockTTL struct {

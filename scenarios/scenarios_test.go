@@ -124,7 +124,7 @@ func TestDefaults(t *testing.T) {
 		Clients:  3,
 		Locks:    []string{"basic", "reentrant", "watchdog", "redlock", "service"},
 		Workload: Workload{
-			Kind: "update", Hold: ttls(0.1), Think: ttls(0.02), Retry: ttls(0.05), Stagger: ttls(0.1),
+			Kind: "update", Patience: ttls(0.2), Hold: ttls(0.1), Think: ttls(0.02), Retry: ttls(0.05), Stagger: ttls(0.1),
 			AcquireTimeout: ttls(4), CallTimeout: ttls(1), WriteTimeout: ttls(4), Resource: "plain",
 		},
 		Length: ttls(3),
@@ -145,7 +145,15 @@ nodes: {replicated: 3, independent: 7}
 clients: 4
 locks: [basic, redlock+fence]
 workload:
-  kind: update
+  kind: permits
+  readers: [c2, c4]
+  read-share: 0.25
+  depth: 3
+  threads: 2
+  locks: [orders, stock]
+  order: opposite
+  impatient: c3
+  patience: 0.7ttl
   hold: 1.5ttl
   think: 0
   retry: 30ms
@@ -234,6 +242,11 @@ func TestEveryKeyArrives(t *testing.T) {
 	if w.Hold != ttls(1.5) || !w.Think.IsZero() || w.Retry.Fixed != 30*time.Millisecond || w.Stagger.Fixed != time.Second ||
 		w.AcquireTimeout.Fixed != time.Minute || w.CallTimeout.Fixed != 2*time.Second || w.WriteTimeout != ttls(0.5) ||
 		w.Resource != Guarded {
+		t.Errorf("workload: %+v", w)
+	}
+	if w.Kind != Permits || !slices.Equal(w.Readers, []string{"c2", "c4"}) || w.ReadShare != 0.25 || w.Deep() != 3 || w.Wide() != 2 ||
+		!slices.Equal(w.Names(), []string{"orders", "stock"}) || w.Order != Opposite ||
+		!slices.Equal(w.Impatient, []string{"c3"}) || w.Patience != ttls(0.7) {
 		t.Errorf("workload: %+v", w)
 	}
 	if s.Final.Heal || s.Final.Wait != ttls(5) || s.Length != ttls(10) || s.Clients != 4 {

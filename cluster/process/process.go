@@ -57,11 +57,11 @@ type Config struct {
 	// Dir is the scratch folder. [World.Close] removes it with all it holds.
 	// Empty means a new folder among the machine's temporary files.
 	Dir string
-	// LockName selects the keys to trace: those that contain it.
-	LockName string
-	// LockKey is the lock's own key, where it is known: what it holds is a
+	// LockNames select the keys to trace: those that contain it.
+	LockNames []string
+	// LockKeys are the locks' own keys, where they are known: what one holds is a
 	// token, even if it is a number.
-	LockKey string
+	LockKeys []string
 	// OnServer is told the server trace; nil means that there is none. At is
 	// in nanoseconds on the machine's CLOCK_MONOTONIC, and Clock is the node's
 	// wall clock on the same scale, so that the two agree while the node's

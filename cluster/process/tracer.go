@@ -112,7 +112,9 @@ func (tr *tracer) session() error {
 	}
 }
 
-func (tr *tracer) isLock(name string) bool { return strings.Contains(name, tr.trace.w.cfg.LockName) }
+func (tr *tracer) isLock(key string) bool {
+	return slices.ContainsFunc(tr.trace.w.cfg.LockNames, func(name string) bool { return strings.Contains(key, name) })
+}
 
 // take takes in one item. At a pause of the stream a script is known to be
 // complete, since the server sends a script and its commands in one piece.
@@ -250,7 +252,7 @@ func (tr *tracer) isClient(name string) bool {
 
 // emit reports one key after one command.
 func (tr *tracer) emit(c command, client, name string, k *key, reply string) {
-	owner, value := tr.trace.owners.of(tr.trace.ctx, k, client, name == tr.trace.w.cfg.LockKey)
+	owner, value := tr.trace.owners.of(tr.trace.ctx, k, client, slices.Contains(tr.trace.w.cfg.LockKeys, name))
 	tr.out = append(tr.out, tr.trace.stamp(tr, history.Server{
 		Client: client, Cmd: c.name, Key: name, Reply: reply,
 		Owner: owner, PTTL: k.pttl(c.shown), Value: value,

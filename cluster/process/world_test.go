@@ -108,7 +108,7 @@ func start(t *testing.T, topology cluster.Topology, nodes, clients int, adapt ..
 	need(t)
 	t.Parallel()
 	cfg := Config{
-		Topology: topology, Nodes: nodes, Clients: clients, LockName: "lock", Dir: t.TempDir() + "/scratch",
+		Topology: topology, Nodes: nodes, Clients: clients, LockNames: []string{"lock"}, Dir: t.TempDir() + "/scratch",
 	}
 	for _, f := range adapt {
 		f(&cfg)

@@ -30,7 +30,7 @@ func play(t testing.TB, cfg Config, f func(s stage)) {
 	t.Helper()
 	var mu sync.Mutex // instants are apart, which the race detector cannot know
 	var events []history.Server
-	cfg.LockName = "lock"
+	cfg.LockNames = []string{"lock"}
 	cfg.OnServer = func(ev history.Server) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -23,7 +23,7 @@ func contention(t *testing.T, seed uint64) string {
 	t.Helper()
 	var mu sync.Mutex // instants are apart, which the race detector cannot know
 	var out strings.Builder
-	cfg := Config{Topology: cluster.Replicated, Nodes: 3, Clients: 4, Seed: seed, LockName: "lock", ReplicationLag: time.Millisecond,
+	cfg := Config{Topology: cluster.Replicated, Nodes: 3, Clients: 4, Seed: seed, LockNames: []string{"lock"}, ReplicationLag: time.Millisecond,
 		OnServer: func(ev history.Server) {
 			line, err := json.Marshal(ev)
 			if err != nil {

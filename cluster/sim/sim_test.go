@@ -67,7 +67,7 @@ func TestSetAndExpiryInVirtualTime(t *testing.T) {
 // where it is virtual.
 func perSecond(b *testing.B, commands int, f func(ctx context.Context, rdb *redis.Client) error) {
 	began := time.Now()
-	inWorld(b, Config{Topology: cluster.Single, Nodes: 1, Clients: 1, LockName: "lock", OnServer: func(history.Server) {}}, func(w *World) {
+	inWorld(b, Config{Topology: cluster.Single, Nodes: 1, Clients: 1, LockNames: []string{"lock"}, OnServer: func(history.Server) {}}, func(w *World) {
 		ctx := context.Background()
 		rdb := redisOf(w, "c1", 0)
 		defer rdb.Close()

@@ -12,7 +12,7 @@ import (
 
 // traced says whether the server trace shows a key.
 func (w *World) traced(key string) bool {
-	return w.cfg.LockName != "" && strings.Contains(key, w.cfg.LockName)
+	return slices.ContainsFunc(w.cfg.LockNames, func(name string) bool { return strings.Contains(key, name) })
 }
 
 // describe tells what a key holds now.
@@ -27,7 +27,7 @@ func (n *node) describe(client, key string) history.Server {
 		if err != nil {
 			return ev
 		}
-		if isCounter(v) && key != n.world.cfg.LockKey {
+		if isCounter(v) && !slices.Contains(n.world.cfg.LockKeys, key) {
 			ev.Value = v
 		} else {
 			ev.Owner = n.world.aliasOf(client, v)

@@ -36,12 +36,12 @@ type Config struct {
 	Nodes    int
 	Clients  int
 	Seed     uint64
-	// LockName selects the keys that the server trace shows: those that
+	// LockNames select the keys that the server trace shows: those that
 	// contain it.
-	LockName string
-	// LockKey is the lock's own key, where it is known: what it holds is a
+	LockNames []string
+	// LockKeys are the locks' own keys, where they are known: what one holds is a
 	// token, even if it is a number.
-	LockKey string
+	LockKeys []string
 	// ReplicationLag is added to the latency between primary and replicas.
 	ReplicationLag time.Duration
 	// Fsync keeps what restarts as of the last fsync need, at some cost.

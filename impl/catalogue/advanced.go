@@ -58,6 +58,7 @@ func semaphoreEntry() Entry {
 		About:     "two permits in a sorted set, each scored by its expiry on the server's clock",
 		New:       semaphore.New,
 		Kind:      Semaphore,
+		Permits:   semaphore.DefaultPermits,
 		KeyPrefix: "semaphore:",
 		Promises: Promises{
 			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "no",

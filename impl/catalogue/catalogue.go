@@ -55,6 +55,8 @@ type Entry struct {
 	// Kind is a mutex unless it says otherwise.
 	Kind Kind
 
+	// Permits of a semaphore, 0 for every other lock.
+	Permits int
 	// Needs names what a world must have for the lock to run at all. A world
 	// without it answers "unknown", with the need as the reason.
 	Needs []string
