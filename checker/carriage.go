@@ -58,7 +58,8 @@ func (f *Facts) carry() {
 	}
 	var granted []*Acquisition
 	for _, a := range f.Acquisitions {
-		if a.Held() && (a.Alias == "" || a.key != "") {
+		counted := a.Alias == "" && f.History.Header.Kind != "" // by a key that names nobody
+		if a.Held() && !counted && (a.Alias == "" || a.key != "") {
 			granted = append(granted, a)
 		}
 	}

@@ -12,8 +12,9 @@ const exclusionName = "exclusion"
 // once: 2,000 holders are 2,000,000 pairs, and say no more than the first ones.
 const mostPairs = 1_000_000
 
-// exclusion looks for two holders that believe in the lock at the same time,
-// and says whose fault it was.
+// exclusion looks for holders that believe in the lock at the same time and may
+// not, and says whose fault it was. Two readers may, and so may two holds of one
+// thread on a re-entrant lock, see [Facts.together].
 //
 // The service is to blame (broken) if it had promised the lock to both for one
 // and the same stretch of time: their guaranteed leases intersect. Otherwise a
@@ -45,7 +46,11 @@ func exclusion(f *Facts) Result {
 	}
 	o := &overlaps{facts: f, pairs: map[[2]int]bool{}}
 	for _, lock := range f.Locks {
-		o.sweep(held[lock])
+		if permits := f.permits(); permits > 0 {
+			o.crowds(held[lock], permits)
+		} else {
+			o.sweep(held[lock])
+		}
 	}
 	r.Figures = map[string]float64{
 		"acquisitions": float64(n), "overlaps": float64(len(o.pairs)),
@@ -79,9 +84,8 @@ type span struct {
 	Interval
 }
 
-// sweep goes through the intervals in the order of their starts and keeps
-// those that have not ended. With a lock that works there is at most one.
-func (o *overlaps) sweep(held []*Acquisition) {
+// beliefs are the intervals in the order of their starts.
+func beliefs(held []*Acquisition) []span {
 	var spans []span
 	for _, a := range held {
 		for _, i := range a.Belief {
@@ -91,8 +95,14 @@ func (o *overlaps) sweep(held []*Acquisition) {
 	slices.SortFunc(spans, func(x, y span) int {
 		return cmp.Or(cmp.Compare(x.From, y.From), cmp.Compare(x.a.DoneIndex, y.a.DoneIndex))
 	})
+	return spans
+}
+
+// sweep goes through the intervals and keeps those that have not ended. With a
+// mutex that works there is at most one.
+func (o *overlaps) sweep(held []*Acquisition) {
 	var active []span
-	for _, s := range spans {
+	for _, s := range beliefs(held) {
 		kept := active[:0]
 		for _, earlier := range active {
 			if earlier.To <= s.From {
@@ -100,7 +110,9 @@ func (o *overlaps) sweep(held []*Acquisition) {
 			}
 			// Never the same acquisition: its intervals are disjoint.
 			kept = append(kept, earlier)
-			o.add(earlier, s)
+			if !o.facts.together(earlier.a, s.a) {
+				o.add(earlier, s)
+			}
 		}
 		active = append(kept, s)
 		if len(o.pairs) >= mostPairs {
@@ -123,13 +135,19 @@ func (o *overlaps) add(x, y span) {
 	if promisedTwice(x.a, y.a) {
 		kind = Broken
 	}
+	o.note(kind, func() Found {
+		return o.facts.overlap(kind, x.a, y.a, Interval{From: max(x.From, y.From), To: min(x.To, y.To)})
+	})
+}
+
+// note counts a violation, and describes it if it will be listed.
+func (o *overlaps) note(kind string, describe func() Found) {
 	if o.count == nil {
 		o.count, o.found = map[string]int{}, map[string][]Found{}
 	}
 	o.count[kind]++
 	if len(o.found[kind]) < mostListed {
-		both := Interval{From: max(x.From, y.From), To: min(x.To, y.To)}
-		o.found[kind] = append(o.found[kind], o.facts.overlap(kind, x.a, y.a, both))
+		o.found[kind] = append(o.found[kind], describe())
 	}
 }
 

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/holdfast-io/holdfast/history"
@@ -74,8 +75,12 @@ type Acquisition struct {
 	Acq     int
 	Client  string
 	Process int
-	Lock    string
-	Fence   *uint64
+	// Thread of the client, from 0.
+	Thread int
+	Lock   string
+	// Mode is read or write where the lock is for readers and writers.
+	Mode  string
+	Fence *uint64
 
 	// Outcome of the acquire; info for one that never completed.
 	Outcome history.Type
@@ -170,6 +175,8 @@ func Gather(h *history.History) *Facts {
 		clients: map[string][]*Acquisition{},
 		trace:   map[string][]int{},
 		locks:   map[string]bool{},
+		owners:  map[place]string{},
+		joined:  map[int][]string{},
 	}
 	for i := range h.Events {
 		g.event(i, &h.Events[i])
@@ -204,9 +211,16 @@ type gatherer struct {
 	// trace maps a client to the server events of its commands.
 	trace map[string][]int
 	locks map[string]bool
+	// owners of each key after the last event on it, and the tokens that an
+	// event put beside others on a key.
+	owners map[place]string
+	joined map[int][]string
 }
 
 func (g *gatherer) event(i int, e *history.Event) {
+	if e.Server != nil {
+		g.join(i, e.Server)
+	}
 	switch {
 	case e.Op != nil:
 		g.op(i, e.T, e.Op)
@@ -220,6 +234,19 @@ func (g *gatherer) event(i int, e *history.Event) {
 			a.LastAct = e.T
 		}
 	}
+}
+
+// join notes which tokens an event added to a key that names several.
+func (g *gatherer) join(i int, s *history.Server) {
+	p := place{s.Node, s.Key}
+	if strings.Contains(s.Owner, ",") {
+		for _, token := range strings.Split(s.Owner, ",") {
+			if !carries(g.owners[p], token) {
+				g.joined[i] = append(g.joined[i], token)
+			}
+		}
+	}
+	g.owners[p] = s.Owner
 }
 
 func (g *gatherer) op(i int, t int64, op *history.Op) {
@@ -255,7 +282,7 @@ func (g *gatherer) acquire(i int, t int64, op *history.Op) {
 	f := g.facts
 	a := f.ByAcq[op.Acq]
 	if op.Type == history.Invoke && a == nil {
-		a = &Acquisition{Acq: op.Acq, Client: op.Client, Process: op.Process, Lock: op.Lock,
+		a = &Acquisition{Acq: op.Acq, Client: op.Client, Process: op.Process, Thread: op.Thread, Lock: op.Lock, Mode: op.Mode,
 			Invoked: t, InvokeIndex: i, DoneIndex: -1, ReleaseIndex: -1, ReleaseDoneIndex: -1,
 			CrashIndex: -1, AbandonIndex: -1, BeliefEndIndex: -1, noticed: -1, quiet: t, LastAct: t, gone: never}
 		f.ByAcq[op.Acq] = a

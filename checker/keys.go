@@ -224,10 +224,8 @@ func carries(owners, token string) bool {
 // mutual says why the ownership of keys tells nothing about a lock: several
 // holders at once share a key, so that it names none of them alone.
 func (f *Facts) mutual() string {
-	for _, ability := range []string{"rw", "semaphore", "readers", "permits"} {
-		if f.History.Header.Has(ability) {
-			return "the lock has several holders at once, and its keys do not tell them apart"
-		}
+	if f.History.Header.Kind != "" {
+		return "the lock has several holders at once, and its keys do not tell them apart"
 	}
 	return ""
 }

@@ -52,7 +52,8 @@ func (g *gatherer) lease(a *Acquisition) {
 	trace := g.trace[a.Client]
 	lo := sort.SearchInts(trace, a.InvokeIndex)
 	granted := max(lo, sort.SearchInts(trace, a.DoneIndex))
-	a.Alias, l.key = f.alias(a, trace[lo:granted])
+	a.Alias, l.key = g.alias(a, trace[lo:granted])
+	l.joined = g.joined
 	for _, i := range trace[lo:granted] {
 		l.command(i, &f.History.Events[i])
 	}
@@ -94,13 +95,30 @@ func (f *Facts) quorum() int {
 // commands left on the lock's key during its acquire, on most nodes. The last
 // command on a node counts, since a refused attempt of another thread of the
 // same client leaves that thread's token in view.
-func (f *Facts) alias(a *Acquisition, trace []int) (alias, key string) {
+//
+// Of a key that names several, such as the permits of a semaphore, it is the
+// token that the command added. Readers that a key only counts have none: the
+// count does not tell them apart.
+func (g *gatherer) alias(a *Acquisition, trace []int) (alias, key string) {
+	f := g.facts
 	last, keys := map[string]string{}, map[string]string{}
 	for _, i := range trace {
 		s := f.History.Events[i].Server
-		if strings.HasPrefix(s.Owner, a.Client+"#") && (len(f.Locks) == 1 || strings.Contains(s.Key, a.Lock)) {
-			last[s.Node] = s.Owner
-			keys[s.Owner] = s.Key
+		if len(f.Locks) > 1 && !strings.Contains(s.Key, a.Lock) || a.Mode == history.Reading && s.Value != "" {
+			continue
+		}
+		owner := s.Owner
+		if strings.Contains(owner, ",") {
+			owner = ""
+			for _, token := range g.joined[i] {
+				if ownerOf(token) == a.Client {
+					owner = token
+				}
+			}
+		}
+		if ownerOf(owner) == a.Client {
+			last[s.Node] = owner
+			keys[owner] = s.Key
 		}
 	}
 	count := map[string]int{}
@@ -125,6 +143,8 @@ type leaser struct {
 	// nodes maps a node to the last time at which it set the token's expiry.
 	nodes     map[string]int64
 	from, end int64
+	// joined are the tokens that an event put beside others on a key.
+	joined map[int][]string
 	// broken is set once a lease had ended before it was confirmed again.
 	broken bool
 }
@@ -139,7 +159,10 @@ var reading = []string{"GET", "HGET", "HGETALL", "HEXISTS", "EXISTS", "PTTL", "T
 // slow clock on the node does not look like a renewal.
 func (l *leaser) command(i int, e *history.Event) {
 	s := e.Server
-	if l.a.Alias == "" || s.Owner != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
+	// The expiry of a key with several tokens is moved by whoever joins, and
+	// says nothing about the others.
+	mine := s.Owner == l.a.Alias || slices.Contains(l.joined[i], l.a.Alias)
+	if l.a.Alias == "" || !mine || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
 		return
 	}
 	left := time.Duration(s.PTTL) * time.Millisecond

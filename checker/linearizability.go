@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-io/holdfast/checker/sweep"
 	"github.com/holdfast-io/holdfast/history"
@@ -14,18 +15,25 @@ const linearizabilityName = "linearizability"
 // NotLinearizable is the kind of its violations.
 const NotLinearizable = "not-linearizable"
 
+// RefusedFree is a refusal when nobody else can have held the lock.
+const RefusedFree = "refused-free"
+
 // linearizability asks whether the client ops are a history of the lock's
-// sequential model, a mutex with owners and leases.
+// sequential model, with owners and leases: a mutex, a re-entrant lock, a lock
+// for readers and writers, or a semaphore, with fences that rise where there are
+// fences. Package sweep has the models and decides.
 //
-// The state is the acquisition that holds the lock, or 0. There are two steps:
+// The state is the acquisitions that hold the lock. There are two steps:
 //
-//   - grant A: from 0 to A, at some moment of A's acquire;
-//   - free A: from A to 0, by its release or by the end of its lease.
+//   - grant A: at some moment of A's acquire, if the model lets A in beside
+//     those that hold it;
+//   - free A: by its release or by the end of its lease.
 //
 // What is told to clients binds the model as little as it may:
 //
-//   - An acquire that was refused says nothing, since a busy answer may stem
-//     from a key that was about to go. It is no step.
+//   - An acquire that was refused is no step, since a busy answer may stem
+//     from a key that was about to go, or from other nodes' votes. Where it
+//     cannot, see [Facts.definite], it must have met a holder.
 //   - An acquire with an unknown outcome may have happened or not, then or
 //     later. It is no step either: in any order of steps that explains the
 //     others, taking out its grant and its free leaves an order that explains
@@ -48,17 +56,21 @@ func linearizability(f *Facts) Result {
 			n++
 		}
 	}
-	if n == 0 {
+	for _, lock := range f.Locks {
+		before := len(r.Violations)
+		f.linearize(&r, holds[lock])
+		if len(r.Violations) == before {
+			f.refused(&r, lock, holds[lock])
+		}
+	}
+	switch {
+	case len(r.Violations) > 0:
+		r.Verdict, r.Kind = Violation, r.Violations[0].Kind
+	case n == 0:
 		r.Verdict, r.Reason = Unknown, "no acquire succeeded"
 		return r
 	}
 	r.Figures = map[string]float64{"lock_ops": float64(2 * n)}
-	for _, lock := range f.Locks {
-		f.linearize(&r, holds[lock])
-	}
-	if len(r.Violations) > 0 {
-		r.Verdict, r.Kind = Violation, NotLinearizable
-	}
 	return r
 }
 
@@ -83,14 +95,17 @@ func newHold(a *Acquisition) hold {
 	return h
 }
 
-// linearize judges one lock. Two holds that cannot both be are looked for
-// first: they are the smallest explanation.
+// linearize judges one lock. Of a mutex, two holds that cannot both be are looked
+// for first: they are the smallest explanation.
 func (f *Facts) linearize(r *Result, holds []hold) {
-	if one, two, ok := collide(holds); ok {
-		r.Violations = append(r.Violations, f.collision(one.a, two.a))
-		return
+	if f.History.Header.Kind == "" && !f.History.Header.Reentrant {
+		if one, two, ok := collide(holds); ok {
+			r.Violations = append(r.Violations, f.collision(one.a, two.a))
+			return
+		}
 	}
-	report := sweep.Check(sweep.Rules{Model: sweep.Mutex}, operations(holds))
+	rules := f.rules()
+	report := sweep.Check(rules, f.operations(holds))
 	switch report.Verdict {
 	case sweep.Undecided:
 		r.Verdict = Worst(r.Verdict, Unknown)
@@ -98,6 +113,25 @@ func (f *Facts) linearize(r *Result, holds []hold) {
 	case sweep.Illegal:
 		r.Violations = append(r.Violations, f.contradiction(holds, report))
 	}
+}
+
+// rules are the lock's sequential model.
+func (f *Facts) rules() sweep.Rules {
+	h := &f.History.Header
+	fenced := h.Has("fence")
+	switch {
+	case h.Kind == history.KindSemaphore:
+		return sweep.Rules{Model: sweep.Semaphore, Permits: f.permits()}
+	case h.Kind == history.KindRW:
+		return sweep.Rules{Model: sweep.ReadWrite}
+	case h.Reentrant && fenced:
+		return sweep.Rules{Model: sweep.ReentrantFenced}
+	case h.Reentrant:
+		return sweep.Rules{Model: sweep.Reentrant}
+	case fenced:
+		return sweep.Rules{Model: sweep.Fenced}
+	}
+	return sweep.Rules{Model: sweep.Mutex}
 }
 
 // collide finds the first two holds whose cores overlap. The core of a hold,
@@ -124,21 +158,34 @@ func collide(holds []hold) (one, two hold, found bool) {
 // operations puts the holds as calls: an acquire with its release, or with the
 // end of a lease where nobody knows whether it was released. The number of a
 // call names its hold.
-func operations(holds []hold) []sweep.Op {
+func (f *Facts) operations(holds []hold) []sweep.Op {
 	ops := make([]sweep.Op, 0, 2*len(holds))
+	owners := map[threadOf]int{}
 	for i, h := range holds {
+		owner, known := owners[h.a.thread()]
+		if !known {
+			owner = len(owners)
+			owners[h.a.thread()] = owner
+		}
 		acquire := sweep.Op{
-			ID: i, Owner: i, Hold: i, Kind: sweep.Acquire, Outcome: sweep.OK,
+			ID: i, Owner: owner, Hold: i, Kind: sweep.Acquire, Outcome: sweep.OK,
 			Call: h.invoked, Return: h.granted, LeaseEnd: sweep.Infinity,
+		}
+		release := sweep.Op{
+			ID: i, Owner: owner, Hold: i, Kind: sweep.Release, Outcome: sweep.OK, Call: h.free, Return: h.freedBy,
+		}
+		if h.a.Fence != nil {
+			acquire.Fence = *h.a.Fence
+		}
+		if h.a.Mode == history.Reading {
+			acquire.Kind, release.Kind = sweep.RAcquire, sweep.RRelease
 		}
 		if h.freedBy == never {
 			acquire.LeaseEnd = h.free
 			ops = append(ops, acquire)
 			continue
 		}
-		ops = append(ops, acquire, sweep.Op{
-			ID: i, Owner: i, Hold: i, Kind: sweep.Release, Outcome: sweep.OK, Call: h.free, Return: h.freedBy,
-		})
+		ops = append(ops, acquire, release)
 	}
 	return ops
 }
@@ -150,8 +197,8 @@ func (f *Facts) collision(one, two *Acquisition) Found {
 			b, f.theLock(one.Lock), f.at(two.Done), a, f.at(one.Done), f.at(one.LeaseEnd))}
 }
 
-// contradiction explains a refutation that is more than two holds which overlap:
-// the last of the grants that contradict each other had no room.
+// contradiction explains a refutation that is more than two holds of a mutex
+// which overlap: the last of the grants that contradict each other had no room.
 func (f *Facts) contradiction(holds []hold, report sweep.Report) Found {
 	var involved []*Acquisition
 	for _, id := range report.Ops {
@@ -161,11 +208,46 @@ func (f *Facts) contradiction(holds []hold, report sweep.Report) Found {
 	}
 	slices.SortFunc(involved, func(a, b *Acquisition) int { return cmp.Compare(a.Done, b.Done) })
 	last := involved[len(involved)-1]
-	found := Found{Kind: NotLinearizable, Fault: f.active(last.Invoked, last.Done),
-		Summary: fmt.Sprintf("%s was granted %s at %s, and no order of the calls leaves the lock free at any moment since it asked at %s.",
-			last.Client, f.theLock(last.Lock), f.at(last.Done), f.at(last.Invoked))}
+	found := Found{Kind: NotLinearizable, Fault: f.active(last.Invoked, last.Done), Summary: f.noRoom(involved, last)}
 	for _, a := range involved {
 		found.Ops = append(found.Ops, a.InvokeIndex, a.DoneIndex)
 	}
 	return found
+}
+
+// noRoom says what the last of the grants that contradict each other lacked.
+func (f *Facts) noRoom(involved []*Acquisition, last *Acquisition) string {
+	first := involved[0]
+	var fences []string
+	for _, a := range involved {
+		if a.Fence != nil {
+			fences = append(fences, fmt.Sprintf("%s %d (asked at %s)", a.named(involved), *a.Fence, f.at(a.Invoked)))
+		}
+	}
+	switch h := &f.History.Header; {
+	case h.Kind == history.KindSemaphore:
+		return fmt.Sprintf("%s was granted a permit of %s at %s, and no order of the calls leaves one of the %d free at any moment since it asked at %s.",
+			last.named(involved), f.theLock(last.Lock), f.at(last.Done), f.permits(), f.at(last.Invoked))
+	case len(fences) > 1 && len(fences) == len(involved) && sweep.Check(sweep.Rules{Model: withoutFences(f.rules().Model)}, f.operations(newHolds(involved))).Verdict == sweep.Linearizable:
+		return fmt.Sprintf("the fencing tokens of %s rise in no order of the calls that explains the answers: %s.", f.theLock(last.Lock), strings.Join(fences, ", "))
+	case len(involved) == 2 && (h.Kind != "" || h.Reentrant):
+		return f.collision(first, last).Summary
+	}
+	return fmt.Sprintf("%s was granted %s at %s, and no order of the calls leaves the lock free at any moment since it asked at %s.",
+		last.Client, f.theLock(last.Lock), f.at(last.Done), f.at(last.Invoked))
+}
+
+func withoutFences(m sweep.Model) sweep.Model {
+	if m == sweep.ReentrantFenced {
+		return sweep.Reentrant
+	}
+	return sweep.Mutex
+}
+
+func newHolds(acquisitions []*Acquisition) []hold {
+	var holds []hold
+	for _, a := range acquisitions {
+		holds = append(holds, newHold(a))
+	}
+	return holds
 }

@@ -16,11 +16,13 @@ const (
 
 // liveness judges the final phase, when everything has been healed: a lock
 // that nobody believes in and somebody asks for is granted within the bound.
-// A key without expiry is a violation in any run, since nobody but its owner
+// A key without expiry, and a circle of threads that wait for one another, see
+// [Facts.deadlocks], is a violation in any run, since nobody but its owner
 // can ever free it.
 func liveness(f *Facts) Result {
 	r := Result{Verdict: Pass, Applies: true, Violations: f.eternalKeys()}
 	r.Verdict, r.Reason = f.finalPhase(&r)
+	r.Violations = append(f.deadlocks(), r.Violations...)
 	if len(r.Violations) > 0 {
 		r.Verdict, r.Kind = Violation, r.Violations[0].Kind
 		r.Violations = r.Violations[:min(len(r.Violations), mostListed)]

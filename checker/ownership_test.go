@@ -33,7 +33,7 @@ func TestOwnership(t *testing.T) {
 		{name: "what was written while a real node came back was not seen", want: Pass, history: with(story(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "kill", "n1"), hit(3, 1, history.Stop, "kill", "n1"),
 			server(3.2, "n1", "c1", "EVALSHA", "c2#1", 9.8), gone(4, "n1", "c2", "EVALSHA"), taken(5, "c1", 3, "c1#2"))...), func(h *history.Header) { h.World = "process" })},
 		{name: "the key expired under another's script", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.9, "n1", "c2", "EVALSHA"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
-		{name: "several holders at once", want: Unknown, skipped: true, reason: "several holders", history: able(story(taken(1, "c1", 1, "c1#1")...), "permits")},
+		{name: "several holders at once", want: Unknown, skipped: true, reason: "several holders", history: with(story(taken(1, "c1", 1, "c1#1")...), permits(2))},
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
 	})
 }

@@ -206,3 +206,12 @@ func try(t *testing.T, name string, trials []trial) {
 		})
 	}
 }
+
+// permits makes the lock a semaphore.
+func permits(n int) func(*history.Header) {
+	return func(h *history.Header) { h.Kind, h.Permits = history.KindSemaphore, n }
+}
+
+// readersAndWriters and reentrant make it a lock of that kind.
+func readersAndWriters(h *history.Header) { h.Kind = history.KindRW }
+func reentrant(h *history.Header)         { h.Reentrant = true }

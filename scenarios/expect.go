@@ -23,9 +23,9 @@ var verdicts = []string{"pass", "violation", "unknown", "any"}
 // checker names them: overrun is the holder's doing, broken the lock service's.
 var kinds = map[string][]string{
 	"exclusion":       {"overrun", "broken"},
-	"updates":         {"lost-update"},
+	"updates":         {"lost-update", "read-changed"},
 	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused"},
-	"linearizability": {"not-linearizable"},
+	"linearizability": {"not-linearizable", "refused-free"},
 	"lease":           {"never-there", "data-lost", "overwritten", "deleted", "expired-early"},
 	"ownership":       {"foreign-delete", "foreign-overwrite", "stale-release", "foreign-extend", "shared-token"},
 	"continuity":      {"owner-between", "gap"},
@@ -36,7 +36,7 @@ var kinds = map[string][]string{
 	"deadline":        {"never-returned", "late-return"},
 	"order":           {"overtaken"},
 	"load":            {"after-release", "storm"},
-	"liveness":        {"no-grant", "no-ttl-key"},
+	"liveness":        {"no-grant", "no-ttl-key", "deadlock"},
 }
 
 // values that may be expected of a check.
