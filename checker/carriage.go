@@ -266,6 +266,9 @@ func (f *Facts) homes() {
 				a.key = s.Key
 			}
 		}
+		if a.within != nil {
+			a.key = a.within.key
+		}
 		if a.Held() && a.key != "" {
 			f.keys.homes[a.key] = true
 		}

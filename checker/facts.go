@@ -140,6 +140,8 @@ type Acquisition struct {
 	// time of the event before that: it may have been inside a call till then.
 	noticed int
 	quiet   int64
+	// within is the hold whose token it shares, where it has none of its own.
+	within *Acquisition
 	// key that its token was put on, and when the nodes did not carry it.
 	key    string
 	lapses []lapse

@@ -53,7 +53,15 @@ func (g *gatherer) lease(a *Acquisition) {
 	lo := sort.SearchInts(trace, a.InvokeIndex)
 	granted := max(lo, sort.SearchInts(trace, a.DoneIndex))
 	a.Alias, l.key = g.alias(a, trace[lo:granted])
-	l.joined = g.joined
+	if f.permits() > 0 {
+		// A permit ends by a score that the trace does not show, and that may
+		// come from the client's clock: it counts from the invoke.
+		trace = trace[:lo]
+		granted = lo
+	}
+	if a.Alias == "" {
+		f.inherit(a)
+	}
 	for _, i := range trace[lo:granted] {
 		l.command(i, &f.History.Events[i])
 	}
@@ -134,6 +142,22 @@ func (g *gatherer) alias(a *Acquisition, trace []int) (alias, key string) {
 	return best, keys[best]
 }
 
+// inherit gives a re-entrant hold that put no token on a node the token of the
+// hold that its client has already, its own or another thread's: a lock that
+// counts in the client does not ask again.
+func (f *Facts) inherit(a *Acquisition) {
+	if !f.History.Header.Reentrant {
+		return
+	}
+	for _, outer := range slices.Backward(f.Acquisitions) {
+		if outer.InvokeIndex < a.InvokeIndex && outer.Client == a.Client && outer.Lock == a.Lock && outer.Held() &&
+			outer.Alias != "" && outer.Done <= a.Done && a.Done < outer.BeliefEnd {
+			a.Alias, a.within = outer.Alias, outer
+			return
+		}
+	}
+}
+
 // leaser runs through the confirmations of one acquisition.
 type leaser struct {
 	a           *Acquisition
@@ -143,8 +167,6 @@ type leaser struct {
 	// nodes maps a node to the last time at which it set the token's expiry.
 	nodes     map[string]int64
 	from, end int64
-	// joined are the tokens that an event put beside others on a key.
-	joined map[int][]string
 	// broken is set once a lease had ended before it was confirmed again.
 	broken bool
 }
@@ -159,10 +181,7 @@ var reading = []string{"GET", "HGET", "HGETALL", "HEXISTS", "EXISTS", "PTTL", "T
 // slow clock on the node does not look like a renewal.
 func (l *leaser) command(i int, e *history.Event) {
 	s := e.Server
-	// The expiry of a key with several tokens is moved by whoever joins, and
-	// says nothing about the others.
-	mine := s.Owner == l.a.Alias || slices.Contains(l.joined[i], l.a.Alias)
-	if l.a.Alias == "" || !mine || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
+	if l.a.Alias == "" || s.Owner != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
 		return
 	}
 	left := time.Duration(s.PTTL) * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 const loadName = "load"
@@ -129,6 +130,32 @@ func (l *costs) idle(client string) []Found {
 			client, len(ops), f.at(t))}}
 }
 
+// forHold are a client's commands from a grant up to an event, without those of
+// acquires that it has under way meanwhile: it asks for the next lock, or for
+// the same one in another thread.
+func (l *costs) forHold(a *Acquisition, end int) []int {
+	f := l.facts
+	sent := f.keys.of(a.Client, a.DoneIndex, end)
+	if len(f.Locks) == 1 && !f.shared() {
+		return sent
+	}
+	return slices.DeleteFunc(slices.Clone(sent), func(i int) bool {
+		s := &f.keys.touches[i]
+		if len(f.Locks) > 1 && !strings.Contains(s.key, a.Lock) {
+			return true
+		}
+		return slices.ContainsFunc(f.Acquisitions, func(b *Acquisition) bool {
+			return b.Client == a.Client && b.InvokeIndex > a.DoneIndex && b.InvokeIndex < s.index && (b.Pending() || s.index < b.DoneIndex)
+		})
+	})
+}
+
+// shared says whether a client has several acquires under way at once, or
+// acquires while it holds.
+func (f *Facts) shared() bool {
+	return f.History.Header.Reentrant || slices.ContainsFunc(f.Acquisitions, func(a *Acquisition) bool { return a.Thread > 0 })
+}
+
 // holding counts what a holder's client sends from the grant to the release.
 func (l *costs) holding(a *Acquisition) (Found, bool) {
 	f := l.facts
@@ -137,7 +164,7 @@ func (l *costs) holding(a *Acquisition) (Found, bool) {
 	if end < len(f.History.Events) {
 		to = f.History.Events[end].T
 	}
-	sent := f.keys.of(a.Client, a.DoneIndex, end)
+	sent := l.forHold(a, end)
 	l.held += to - a.Done
 	l.holdingCommands += len(sent)
 	allowed := mostPerTTL * (1 + (to-a.Done)/max(int64(f.History.Header.TTL), 1))

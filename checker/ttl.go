@@ -39,6 +39,9 @@ func timeToLive(f *Facts) Result {
 	if why := f.untraced(); why != "" {
 		return Result{Verdict: Unknown, Reason: why + ", so no TTL was seen"}
 	}
+	if f.permits() > 0 {
+		return Result{Verdict: Unknown, Reason: "permits share a key, whose TTL is nobody's"}
+	}
 	r := Result{Verdict: Pass, Applies: true}
 	t := &lengths{facts: f, first: map[string]int64{}}
 	granted := map[string]bool{}

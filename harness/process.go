@@ -108,7 +108,7 @@ func (r *procRun) setUp(ctx context.Context) error {
 		return fmt.Errorf("start the servers: %w", err)
 	}
 	r.world = world
-	r.driver = nemesis.NewDriver(cfg.plan(), world, cfg.TTL, r.record)
+	r.driver = nemesis.NewDriver(cfg.plan(), crashing{servers: world, run: r}, cfg.TTL, func(ev history.Event) { r.rec.Record(ev) })
 	r.live = newLiveness(world.Clients())
 	r.rec.Observe(r.live.observe)
 	r.rec.Observe(r.driver.Observe)
@@ -135,16 +135,24 @@ func (r *procRun) begin() error {
 	return nil
 }
 
-// record keeps what the nemesis does, and remembers clients that it ends.
-func (r *procRun) record(ev history.Event) {
-	if n := ev.Nemesis; n != nil && n.Fault == (nemesis.Crash{}).Kind() && n.Phase == history.Start {
-		r.mu.Lock()
-		for _, c := range n.On {
-			r.crashed[c] = true
-		}
-		r.mu.Unlock()
-	}
-	r.rec.Record(ev)
+// crashing is the world as the nemesis sees it. It remembers whom the nemesis
+// ends before it does: the world may tell of the end of the process before the
+// nemesis has recorded its fault.
+type crashing struct {
+	*servers
+	run *procRun
+}
+
+// servers is the world under another name: embedded as World, it would hide its
+// own method World.
+type servers = process.World
+
+// CrashClient implements [cluster.Pauser].
+func (c crashing) CrashClient(ctx context.Context, client string) error {
+	c.run.mu.Lock()
+	c.run.crashed[client] = true
+	c.run.mu.Unlock()
+	return c.servers.CrashClient(ctx, client)
 }
 
 // sleep waits, or ends early when the run is interrupted or has failed.

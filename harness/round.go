@@ -88,11 +88,16 @@ func (a *actor) order() []*recorded {
 
 // take acquires all locks of a round, each inside the ones before it. The first
 // is asked for once: who is refused comes back with the next round. From then on
-// the client holds on to what it has and asks again until its patience ends, as
-// code does that must have both; that is what deadlocks are made of.
+// the client works for a while under what it has, and asks for the next one
+// again and again until its patience ends, as code does that must have both;
+// that is what deadlocks are made of.
 func (a *actor) take(ctx context.Context, mode string) []*hold {
 	var held []*hold
 	for i, lock := range a.order() {
+		if i > 0 && !a.work(ctx, held) {
+			a.giveBack(ctx, held)
+			return nil
+		}
 		deadline := time.Now().Add(a.patience())
 		h, err := a.acquire(ctx, lock, mode, a.patience())
 		for i > 0 && err != nil && impl.Classify(err).Definite {

@@ -103,8 +103,9 @@ type Workload struct {
 	// own. Thread n starts n times the stagger after the first. Default 1.
 	Threads int `yaml:"threads"`
 	// Locks are the names of the locks that each round takes, one inside the
-	// other. A client that holds one keeps asking for the next until
-	// AcquireTimeout is over, then gives back what it has. Default [orders].
+	// other. A client that holds one works for Hold, then keeps asking for the
+	// next until AcquireTimeout is over, and then gives back what it has.
+	// Default [orders].
 	Locks []string `yaml:"locks"`
 	// Order in which clients take the locks: same, which is the default, or
 	// opposite.
