@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -27,6 +28,7 @@ func Names() []string {
 	for _, e := range entries {
 		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
+	slices.Sort(out) // as names: permits.yaml comes after permits-clock-jump.yaml
 	return out
 }
 

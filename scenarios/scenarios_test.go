@@ -88,6 +88,15 @@ func TestTheTable(t *testing.T) {
 		"partition-minority":          {"redlock": ok},
 		"renewal-blip":                {"watchdog": over, "service": over, "reference": ok},
 		"node-stall":                  all(ok),
+		"readers-and-writers":         {"rwlock": ok},
+		"reader-outlives-lease":       {"rwlock": {broken, pass}},
+		"permits":                     {"semaphore": {pass, ""}, "semaphore+client-time": {overrun, ""}},
+		"permits-clock-jump":          {"semaphore": {broken, ""}, "semaphore+client-time": {broken, ""}},
+		"reentry":                     {"reentrant": ok, "watchdog": ok, "service": ok},
+		"fair-queue-crashed-waiter":   {"fair": ok},
+		"fair-queue-impatient":        {"fair": ok},
+		"opposite-orders":             but(ok, map[string]cell{"fair": ok, "rwlock": ok}),
+		"shared-lock-object":          but(ok, map[string]cell{"reentrant": broke, "redlock": broke}),
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)

@@ -218,7 +218,7 @@ func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error)
 // known lists the locks of the catalogue that a scenario is about.
 func known(sc *scenarios.Scenario) []string {
 	var out []string
-	for _, e := range catalogue.All() {
+	for _, e := range append(catalogue.All(), catalogue.Advanced()...) {
 		if sc.Knows(e.Name) {
 			out = append(out, e.Name)
 		}
