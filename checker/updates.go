@@ -59,11 +59,18 @@ func (f *Facts) lostUpdate(w Arrival, writer map[int64]int) Found {
 		found.Ops = []int{v.Index, w.Index}
 		victim = fmt.Sprintf(" by %s at %s", v.Client, f.at(v.T))
 	}
-	from := w.T
+	// Either writer may be the one who was late, or was let in too early.
+	granted, asked := w.T, w.T
 	if a := f.ByAcq[w.Acq]; a != nil && a.Held() {
-		from = min(from, a.Done)
+		granted, asked = min(w.T, a.Done), min(w.T, a.Invoked)
 	}
-	found.Fault = f.active(from, w.T)
+	both := asked
+	if k, ok := writer[w.Before]; ok {
+		if a := f.ByAcq[f.Resource[k].Acq]; a != nil {
+			both = min(both, a.Invoked)
+		}
+	}
+	found.Fault = f.activeSince(w.T, granted, asked, both)
 	found.Summary = fmt.Sprintf("%s wrote version %d at %s over version %d, but it had read version %d: the update%s was lost.",
 		w.Client, w.Version, f.at(w.T), w.Before, w.Seen, victim)
 	return found
