@@ -58,8 +58,8 @@ func brings(f checker.Fault) (cause, bool) {
 //
 //	amnesia   the node forgets the key: another is let in, the lease is not
 //	          on record. It forgets the counter: fences start again, and the
-//	          guard takes a stale write for a new one. An fsync that is older
-//	          than the release brings a key back that nobody answers for.
+//	          guard takes a stale write for a new one. Or it remembers a key
+//	          that had been deleted, and grants nothing until that ends.
 //	clock     the key ends too early or too late by real time.
 //	late      the write passes its own lease on the way to a plain resource.
 func excuses(check, kind string, guarded bool) []cause {
@@ -75,7 +75,7 @@ func excuses(check, kind string, guarded bool) []cause {
 		return []cause{causeAmnesia}
 	case "lease expired-early", "validity too-late", "validity over-at-grant":
 		return []cause{causeClock}
-	case "orphans orphan", "liveness no-grant":
+	case "liveness no-grant":
 		return []cause{causeAmnesia, causeClock}
 	}
 	return nil

@@ -163,7 +163,7 @@ func (f *Facts) overlap(kind string, first, second *Acquisition, both Interval) 
 			ops = append(ops, a.BeliefEndIndex)
 		}
 	}
-	fault := f.activeSince(both.From, first.Done, min(first.Invoked, second.Invoked))
+	fault := f.blameSince(both.From, first)
 	return Found{Kind: kind, Ops: ops, Fault: fault, Summary: f.tell(kind, first, second)}
 }
 

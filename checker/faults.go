@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-io/holdfast/history"
@@ -104,32 +103,34 @@ func (f *Facts) active(from, to int64) string {
 	return strings.Join(words, "; ")
 }
 
-// activeSince names the faults that were active in the first of several
-// stretches, each of which ends at to and begins earlier than the one before,
-// in which there is one to name. What is nearest explains most; but a flush may
-// strike between the command that was granted and its reply:
+// blameSince names the faults that were active from the moment at which the
+// first of some acquisitions (nil ones do not count) was granted on the server:
+// a flush may strike between the command that was granted and its reply.
 //
 //	0      c1's script runs, token 1
 //	0.001  the node loses all keys
 //	0.002  c1 hears that it holds the lock: no fault is active from here on
 //	0.2    c2 is granted the lock, token 1 again
 //
-// A blow at a single command counts as active until it is healed, long after it
-// has struck, so it ends the search only if there is nothing else.
-func (f *Facts) activeSince(to int64, froms ...int64) string {
-	armed := ""
-	for _, from := range froms {
-		words := f.active(from, to)
-		if slices.ContainsFunc(f.Faults, func(x Fault) bool {
-			return x.Start <= to && x.Stop >= from && x.Fault != "lose-reply" && x.Fault != "strike"
-		}) {
-			return words
+// If there was none, those during its whole acquire are named, and then those
+// that may have held up a command of an earlier one.
+func (f *Facts) blameSince(to int64, acqs ...*Acquisition) string {
+	granted, asked := to, to
+	for _, a := range acqs {
+		if a == nil {
+			continue
 		}
-		if armed == "" {
-			armed = words
+		asked = min(asked, a.Invoked)
+		if a.Alias != "" {
+			granted = min(granted, a.LeaseStart)
+		} else {
+			granted = min(granted, a.Done)
 		}
 	}
-	return armed
+	if words := f.active(granted, to); words != "" {
+		return words
+	}
+	return f.blame(asked, min(granted, to))
 }
 
 // at gives a time in seconds, with enough digits for the TTL of the run.

@@ -145,7 +145,7 @@ func operations(holds []hold) []sweep.Op {
 
 func (f *Facts) collision(one, two *Acquisition) Found {
 	a, b := names(one, two)
-	return Found{Kind: NotLinearizable, Ops: []int{one.DoneIndex, two.DoneIndex}, Fault: f.activeSince(two.Done, one.Done, one.Invoked),
+	return Found{Kind: NotLinearizable, Ops: []int{one.DoneIndex, two.DoneIndex}, Fault: f.blameSince(two.Done, one),
 		Summary: fmt.Sprintf("%s was granted %s at %s, when %s held it since %s with a lease until %s and had not released it: no order of the calls explains both.",
 			b, f.theLock(one.Lock), f.at(two.Done), a, f.at(one.Done), f.at(one.LeaseEnd))}
 }
@@ -161,7 +161,7 @@ func (f *Facts) contradiction(holds []hold, report sweep.Report) Found {
 	}
 	slices.SortFunc(involved, func(a, b *Acquisition) int { return cmp.Compare(a.Done, b.Done) })
 	last := involved[len(involved)-1]
-	found := Found{Kind: NotLinearizable, Fault: f.activeSince(last.Done, last.Invoked, involved[0].Invoked),
+	found := Found{Kind: NotLinearizable, Fault: f.blameSince(last.Done, involved[0]),
 		Summary: fmt.Sprintf("%s was granted %s at %s, and no order of the calls leaves the lock free at any moment since it asked at %s.",
 			last.Client, f.theLock(last.Lock), f.at(last.Done), f.at(last.Invoked))}
 	for _, a := range involved {
