@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,11 @@ import (
 // long asks for sweeps that are too long for every day.
 func long() bool { return os.Getenv("HOLDFAST_LONG") == "1" }
 
-// plans is how many random plans a sweep plays.
+// plans is how many random plans a sweep plays. HOLDFAST_PLANS overrules it.
 func plans() int {
+	if n, err := strconv.Atoi(os.Getenv("HOLDFAST_PLANS")); err == nil && n > 0 {
+		return n
+	}
 	switch {
 	case long():
 		return 20_000

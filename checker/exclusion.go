@@ -181,10 +181,7 @@ func (f *Facts) overlap(kind string, first, second *Acquisition, both Interval) 
 			ops = append(ops, a.BeliefEndIndex)
 		}
 	}
-	fault := f.active(first.Done, both.From)
-	if fault == "" {
-		fault = f.active(min(first.Invoked, second.Invoked), both.From)
-	}
+	fault := f.blameSince(both.From, first)
 	return Found{Kind: kind, Ops: ops, Fault: fault, Summary: f.tell(kind, first, second)}
 }
 

@@ -103,6 +103,36 @@ func (f *Facts) active(from, to int64) string {
 	return strings.Join(words, "; ")
 }
 
+// blameSince names the faults that were active from the moment at which the
+// first of some acquisitions (nil ones do not count) was granted on the server:
+// a flush may strike between the command that was granted and its reply.
+//
+//	0      c1's script runs, token 1
+//	0.001  the node loses all keys
+//	0.002  c1 hears that it holds the lock: no fault is active from here on
+//	0.2    c2 is granted the lock, token 1 again
+//
+// If there was none, those during its whole acquire are named, and then those
+// that may have held up a command of an earlier one.
+func (f *Facts) blameSince(to int64, acqs ...*Acquisition) string {
+	granted, asked := to, to
+	for _, a := range acqs {
+		if a == nil {
+			continue
+		}
+		asked = min(asked, a.Invoked)
+		if a.Alias != "" {
+			granted = min(granted, a.LeaseStart)
+		} else {
+			granted = min(granted, a.Done)
+		}
+	}
+	if words := f.active(granted, to); words != "" {
+		return words
+	}
+	return f.blame(asked, min(granted, to))
+}
+
 // at gives a time in seconds, with enough digits for the TTL of the run.
 func (f *Facts) at(t int64) string {
 	digits := 2

@@ -80,7 +80,7 @@ func (f *Facts) repeated(acqs []*Acquisition) []Found {
 		}
 		one, two := names(b, a)
 		found = append(found, Found{Kind: FenceRepeated, Ops: []int{b.DoneIndex, a.DoneIndex},
-			Fault: f.active(b.Done, a.Done),
+			Fault: f.blameSince(a.Done, b),
 			Summary: fmt.Sprintf("%s was given fencing token %d at %s and %s the same one at %s: the resource cannot tell them apart.",
 				one, *b.Fence, f.at(b.Done), two, f.at(a.Done))})
 	}
@@ -117,7 +117,7 @@ func (f *Facts) backwards(acqs []*Acquisition) []Found {
 		}
 		one, two := names(newest, a)
 		found = append(found, Found{Kind: FenceNotMonotonic, Ops: []int{newest.DoneIndex, a.DoneIndex},
-			Fault: f.active(newest.Done, a.Done),
+			Fault: f.blameSince(a.Done, newest),
 			Summary: fmt.Sprintf("%s was given fencing token %d at %s, after %s had been given %d at %s: tokens went backwards.",
 				two, *a.Fence, f.at(a.Done), one, *newest.Fence, f.at(newest.Done))})
 	}

@@ -29,6 +29,9 @@ func TestFencing(t *testing.T) {
 			invoke(0, "c1", acquire, 1), invoke(1, "c2", acquire, 2), fence(ok(2, "c2", acquire, 2), 2), fence(ok(3, "c1", acquire, 1), 1)), fenced)},
 		{name: "the same token twice", want: Violation, kind: FenceRepeated, ops: []int{1, 3}, count: 1, summary: []string{"fencing token 7", "the same one"},
 			history: with(story(join(granted(1, "c1", 1, 7), granted(12, "c2", 2, 7))...), fenced)},
+		{name: "the counter was lost before the reply", want: Violation, kind: FenceRepeated, ops: []int{3, 5}, fault: "flush",
+			history: with(story(join(invoke(0.9, "c1", acquire, 1), hit(0.95, 1, history.Start, "flush", "n1"), hit(0.95, 1, history.Stop, "flush", "n1"),
+				fence(ok(1, "c1", acquire, 1), 7), granted(2, "c2", 2, 7))...), fenced)},
 		{name: "the same token at once", want: Violation, kind: FenceRepeated, ops: []int{2, 3}, history: with(story(
 			invoke(0, "c1", acquire, 1), invoke(1, "c2", acquire, 2), fence(ok(2, "c2", acquire, 2), 2), fence(ok(3, "c1", acquire, 1), 2)), fenced)},
 		{name: "guard refuses the stale write", want: Pass, history: with(story(join(both,

@@ -80,7 +80,7 @@ func (f *Facts) blame(from, to int64) string {
 	if words := f.active(from, to); words != "" {
 		return words
 	}
-	return f.active(to-longestWay*int64(f.History.Header.TTL), to)
+	return f.active(min(from, to-longestWay*int64(f.History.Header.TTL)), to)
 }
 
 // paused is for how long a client stood still around a stretch of time. A

@@ -104,6 +104,8 @@ type life struct {
 	touches       []int
 	Interval
 	ended bool
+	// inherited: a promoted replica had the key from its primary.
+	inherited bool
 }
 
 // place cuts the story of a place into lives.
@@ -134,6 +136,7 @@ func (o *leftovers) place(p place) {
 			if l.client == "" || s.before == s.Owner {
 				l.client = ownerOf(s.Owner)
 			}
+			l.inherited = s.Cmd == history.Promoted
 		}
 	}
 	flush(f.End, false)
@@ -204,8 +207,12 @@ func (o *leftovers) tenures(l *life) []tenure {
 // late says whether the key may be the work of a request of an earlier call
 // that the network, or a node that stood still, held up. Then nobody waited for
 // it any more, and nobody could clean up. It is not, if it was made for a hold
-// under its token.
+// under its token. A replica that had not heard of the clean-up when it was
+// promoted is late in the same way.
 func (o *leftovers) late(p place, l *life, t tenure) bool {
+	if l.inherited && t.cleanup <= l.From {
+		return true // the clean-up was asked of the primary before
+	}
 	if t.a.Held() && t.a.Alias == l.token && t.To > l.From {
 		return false
 	}

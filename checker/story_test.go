@@ -103,6 +103,12 @@ func replied(e history.Event, reply string) history.Event {
 	return e
 }
 
+// clocked is a command that ran when the node's clock stood at t.
+func clocked(e history.Event, t float64) history.Event {
+	e.Server.Clock = ns(t)
+	return e
+}
+
 // able gives the lock abilities.
 func able(h *history.History, abilities ...string) *history.History {
 	h.Header.Abilities = abilities

@@ -106,17 +106,15 @@ func (f *Facts) changedReads() []Found {
 // lost, where the history has it, and the one that replaced it.
 func (f *Facts) lostUpdate(w Arrival, writer map[int64]int) Found {
 	found := Found{Kind: LostUpdate, Ops: []int{w.Index}}
-	victim := ""
+	victim, lost := "", (*Acquisition)(nil)
 	if k, ok := writer[w.Before]; ok {
 		v := f.Resource[k]
 		found.Ops = []int{v.Index, w.Index}
+		lost = f.ByAcq[v.Acq]
 		victim = fmt.Sprintf(" by %s at %s", v.Client, f.at(v.T))
 	}
-	from := w.T
-	if a := f.ByAcq[w.Acq]; a != nil && a.Held() {
-		from = min(from, a.Done)
-	}
-	found.Fault = f.active(from, w.T)
+	// Either writer may be the one who was late, or was let in too early.
+	found.Fault = f.blameSince(w.T, f.ByAcq[w.Acq], lost)
 	found.Summary = fmt.Sprintf("%s wrote version %d at %s over version %d, but it had read version %d: the update%s was lost.",
 		w.Client, w.Version, f.at(w.T), w.Before, w.Seen, victim)
 	return found

@@ -23,6 +23,13 @@ func TestUpdates(t *testing.T) {
 		{name: "no resource at all", want: Unknown, skipped: true, reason: "no write",
 			history: with(story(holders...), func(h *history.Header) { h.Resource = "" })},
 	})
+	// c1 is let in twice under a node that forgets it; the flush is over before
+	// c2, whose write is the late one, is granted the lock.
+	held := join(grant(1, "c1", 1), hit(2, 1, history.Start, "flush", "n1"), hit(2, 1, history.Stop, "flush", "n1"), grant(3, "c2", 2))
+	try(t, updatesName, []trial{
+		{name: "the fault is named that let the second writer in", want: Violation, kind: LostUpdate, ops: []int{6, 7}, fault: "flush",
+			history: story(join(held, arrive(4, "c1", 1, 0, 0, true), arrive(5, "c2", 2, 0, 1, true))...)},
+	})
 	r := updates(Gather(story(join(holders, arrive(13, "c2", 2, 0, 0, true), arrive(16, "c1", 1, 0, 1, true),
 		arrive(17, "c1", 1, 2, 2, true), arrive(18, "c1", 1, 3, 3, true))...)))
 	if r.Figures["writes"] != 4 || r.Figures["lost"] != 1 || r.Figures["lost_percent"] != 25 {

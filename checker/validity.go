@@ -97,13 +97,25 @@ func (f *Facts) over(a *Acquisition) (Found, bool) {
 			a.Client, f.at(a.Done), f.theLock(a.Lock), f.at(a.Invoked), what, f.at(end), f.long(a.Done-end))}, true
 }
 
+// renewedToTheSame says whether a command set an expiry anew that it found there
+// already. A clock that has been put back makes that possible, and the lease is
+// longer in real time all the same:
+//
+//	0   SET PX 10; the node's clock, which is 5 ahead, reads 5: the key ends at 15
+//	3   the clock is put right and reads 3
+//	5   PEXPIRE 10: the key ends at 15, as it did before
+func (f *Facts) renewedToTheSame(s *touch) bool {
+	return s.Owner == s.before && s.Owner != "" && !isError(s.Reply) && !slices.Contains(reading, s.Cmd) &&
+		s.PTTL >= f.History.Header.TTL.Milliseconds()-f.keys.noise
+}
+
 // serverEnd is the moment up to which a quorum of nodes keeps an acquisition's
 // token, as its client's commands before an event have set it.
 func (f *Facts) serverEnd(a *Acquisition, before int) (int64, bool) {
 	ends := map[string]int64{}
 	for _, i := range f.keys.of(a.Client, a.InvokeIndex, f.soon(max(before, a.DoneIndex))) {
 		s := &f.keys.touches[i]
-		if s.key != a.key || !s.wrote() || !carries(s.Owner, a.Alias) {
+		if s.key != a.key || !s.wrote() && !f.renewedToTheSame(s) || !carries(s.Owner, a.Alias) {
 			continue
 		}
 		ends[s.Node] = never

@@ -24,6 +24,9 @@ func TestValidity(t *testing.T) {
 		{name: "told more at a renewal", want: Violation, kind: TooLate, ops: []int{2, 4},
 			history: story(join(told(10.8), server(4, "n1", "c1", "EVALSHA", "c1#1", 10), until(note(4.1, "c1", history.Check, 1), 14.5))...)},
 		{name: "told less at a renewal", want: Pass, history: story(join(told(10.8), server(4, "n1", "c1", "EVALSHA", "c1#1", 10), until(note(4.1, "c1", history.Check, 1), 13.9))...)},
+		{name: "a renewal that leaves the end where it was, since the node's clock had jumped", want: Pass, history: story(join(
+			invoke(0.9, "c1", history.Acquire, 1), clocked(server(0.95, "n1", "c1", "SET", "c1#1", 10), 5), until(ok(1, "c1", history.Acquire, 1), 10.8),
+			clocked(server(5, "n1", "c1", "EVALSHA", "c1#1", 10), 5), until(note(5.1, "c1", history.Check, 1), 14.9))...)},
 		{name: "four of five nodes: two may go", want: Pass, history: five(12)},
 		{name: "four of five nodes: the third latest ends it", want: Violation, kind: TooLate, ops: []int{5, 5}, summary: []string{"until 12.00s only"}, history: five(12.1)},
 		{name: "heard of when the key had ended", want: Violation, kind: OverAtGrant, ops: []int{0, 4}, fault: "delay", summary: []string{"told at 12.00s", "the server's key had ended at 10.95s"},

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/history"
 )
 
 func TestClockJumpsAndRates(t *testing.T) {
@@ -75,6 +76,46 @@ func TestRestartKeepsLosesOrHasTheLastFsync(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOldDataIsOverdue: a key that the disk had, and another had taken its place
+// since, comes back when its time is up already.
+func TestOldDataIsOverdue(t *testing.T) {
+	play(t, Config{Topology: cluster.Single, Nodes: 1, Clients: 1, Fsync: true}, func(s stage) {
+		rdb := s.redis("c1", "n1")
+		defer rdb.Close()
+		s.ok("old", rdb.Set(s.ctx, "lock", "v", 2*time.Second).Err())
+		time.Sleep(1500 * time.Millisecond) // a full second has passed since
+		s.ok("young", rdb.Set(s.ctx, "lock", "w", 0).Err())
+		s.ok("kill", s.Kill(s.ctx, "n1"))
+		time.Sleep(5 * time.Second)
+		s.ok("restart", s.Restart(s.ctx, "n1", cluster.Fsynced))
+		s.holds("n1", "lock", "")
+		for _, ev := range *s.events {
+			if ev.PTTL < -2 {
+				t.Errorf("a key with a PTTL of %d ms: %+v", ev.PTTL, ev)
+			}
+		}
+	})
+}
+
+// TestOldDataComesBack: a key that was deleted after the last fsync is there
+// again, and the trace says so.
+func TestOldDataComesBack(t *testing.T) {
+	play(t, Config{Topology: cluster.Single, Nodes: 1, Clients: 1, Fsync: true}, func(s stage) {
+		rdb := s.redis("c1", "n1")
+		defer rdb.Close()
+		s.ok("SET", rdb.Set(s.ctx, "lock", "v", time.Minute).Err())
+		time.Sleep(1500 * time.Millisecond) // a full second has passed since
+		s.ok("DEL", rdb.Del(s.ctx, "lock").Err())
+		s.ok("kill", s.Kill(s.ctx, "n1"))
+		s.ok("restart", s.Restart(s.ctx, "n1", cluster.Fsynced))
+		s.holds("n1", "lock", "v")
+		last := (*s.events)[len(*s.events)-1]
+		if last.Cmd != history.Lostkeys || last.Owner != "c1#1" {
+			t.Errorf("trace %q", s.trace())
+		}
+	})
 }
 
 func TestFsyncNeedsDisks(t *testing.T) {

@@ -48,7 +48,9 @@ func (n *node) describe(client, key string) history.Server {
 	}
 	ev.PTTL = -1
 	if at, ok := n.deadlines[key]; ok {
-		ev.PTTL = at - now.UnixMilli()
+		// A replica keeps a key until its primary says DEL, and a node that
+		// comes back with old data has keys whose time was up meanwhile.
+		ev.PTTL = max(0, at-now.UnixMilli())
 	}
 	return ev
 }

@@ -217,9 +217,16 @@ func (w *World) Restart(_ context.Context, name string, data cluster.Data) error
 		n.restore(n.disk.synced)
 	}
 	n.scripts = map[string]string{} // no server keeps its script cache
+	had := map[string]bool{}
 	for _, ev := range before {
+		had[ev.Key] = true
 		if now := n.describe("", ev.Key); now.Owner != ev.Owner || now.PTTL == -2 {
 			now.Cmd = history.Lostkeys
+			lost = append(lost, now)
+		}
+	}
+	for _, now := range n.everyLocked(history.Lostkeys) { // a deletion can be lost too
+		if !had[now.Key] {
 			lost = append(lost, now)
 		}
 	}
