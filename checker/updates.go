@@ -11,6 +11,10 @@ const updatesName = "updates"
 // LostUpdate is a write over a version that its writer had not read.
 const LostUpdate = "lost-update"
 
+// ConcurrentModification is the code of a lost update: the resource changed
+// under the holder. No lock returns it, since no lock sees it.
+const ConcurrentModification = "CONCURRENT_MODIFICATION"
+
 // updates looks at what the resource kept, whatever the lock said: a write is
 // a lost update if the version it replaced is not the one its writer had read.
 //
@@ -52,7 +56,7 @@ func updates(f *Facts) Result {
 // lostUpdate describes a write over another. Its ops are the write that was
 // lost, where the history has it, and the one that replaced it.
 func (f *Facts) lostUpdate(w Arrival, writer map[int64]int) Found {
-	found := Found{Kind: LostUpdate, Ops: []int{w.Index}}
+	found := Found{Kind: LostUpdate, Code: ConcurrentModification, Ops: []int{w.Index}}
 	victim := ""
 	if k, ok := writer[w.Before]; ok {
 		v := f.Resource[k]

@@ -78,6 +78,8 @@ type hold struct {
 	acq    int
 	fence  *uint64
 	told   time.Time // latest validity end that was told
+	// renewal says that a failed renewal has been noted.
+	renewal bool
 }
 
 // acquire makes one attempt under an acquisition number.
@@ -114,6 +116,7 @@ func (h *hold) ask() *int64 {
 // valid asks whether the lease still holds and notes the answer when it says
 // something new. A lease that tells nothing is believed in.
 func (h *hold) valid() bool {
+	h.askRenewal()
 	if h.isLost() {
 		h.thread.note(history.Op{F: history.Lost, Type: history.Note, Acq: h.acq})
 		return false
@@ -131,6 +134,20 @@ func (h *hold) valid() bool {
 		return false
 	}
 	return true
+}
+
+// askRenewal notes, once, that the renewal has ended with an error. The
+// workload does not act on it: an error in a log stops no holder.
+func (h *hold) askRenewal() {
+	s, ok := h.lease.(impl.SelfRenewing)
+	if !ok || h.renewal {
+		return
+	}
+	if err := s.RenewalErr(); err != nil {
+		h.renewal = true
+		h.thread.note(history.Op{F: history.Renewal, Type: history.Note, Acq: h.acq,
+			Code: string(impl.Classify(err).Code), Error: err.Error()})
+	}
 }
 
 // lost is the loss notice, or nil for ever where there is none.
@@ -156,6 +173,7 @@ func (h *hold) extend(ctx context.Context) bool {
 // release gives the lock back, and says whether it was a clean end: given back
 // without an error, and no loss told up to then.
 func (h *hold) release(ctx context.Context) (clean bool) {
+	h.askRenewal()
 	h.thread.note(history.Op{F: history.Release, Type: history.Invoke, Acq: h.acq, Deadline: deadlineOf(ctx, h.start)})
 	err := h.lease.Release(ctx)
 	clean = err == nil && !h.isLost()

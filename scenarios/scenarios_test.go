@@ -88,6 +88,11 @@ func TestTheTable(t *testing.T) {
 		"partition-minority":          {"redlock": ok},
 		"renewal-blip":                {"watchdog": over, "service": over, "reference": ok},
 		"node-stall":                  all(ok),
+		"lock-key-deleted":            {"watchdog": broke, "service": broke, "reference": {broken, ""}},
+		"node-refuses":                {"basic": ok, "reference": ok},
+		"script-flush":                but(ok, map[string]cell{"evalsha-without-fallback": {}}),
+		"majority-down":               {"redlock": ok},
+		"out-of-memory":               {"basic": ok, "reference": ok},
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)
