@@ -161,6 +161,7 @@ func judge(j store.Job, cfg harness.Config, res *harness.Result) reports.Run {
 		run.Checks = checker.Judge(res.History)
 		run.HistorySHA256 = res.History.SHA256()
 		run.Ops = CountOps(res.History)
+		run.Errors = reports.Errors(res.History, run.Checks)
 	}
 	return Conclude(run)
 }

@@ -63,6 +63,8 @@ var (
 	fenced  = cell{exclusion: checker.Overrun, updates: pass}
 	overrun = cell{exclusion: checker.Overrun, updates: lost}
 	broken  = cell{exclusion: checker.Broken, updates: lost}
+	// brokenOnly: its holder learns of the loss before it writes.
+	brokenOnly = cell{exclusion: checker.Broken, updates: pass}
 )
 
 // each gives the same cell to several locks.
@@ -107,6 +109,11 @@ func promised() map[string]map[string]cell {
 		"partition-minority": each(ok, "redlock"),
 		"renewal-blip":       join(each(overrun, "watchdog", "service"), each(ok, "reference")),
 		"node-stall":         each(ok, six...),
+		"lock-key-deleted":   join(each(broken, "watchdog", "service"), each(brokenOnly, "reference")),
+		"node-refuses":       each(ok, "basic", "reference"),
+		"script-flush":       each(ok, append(six, "evalsha-without-fallback")...),
+		"majority-down":      each(ok, "redlock"),
+		"out-of-memory":      each(ok, "basic", "reference"),
 	}
 }
 

@@ -49,6 +49,9 @@ const (
 type Found struct {
 	// Kind within the check: overrun, broken, lost-update, ...
 	Kind string `json:"kind"`
+	// Code of the error that the violation amounts to, where it is one that
+	// nobody returns: CONCURRENT_MODIFICATION.
+	Code string `json:"code,omitempty"`
 	// Ops are indices into the history's events.
 	Ops []int `json:"ops"`
 	// Fault that was active, in words; empty when none was.

@@ -14,6 +14,10 @@ const LostUpdate = "lost-update"
 // ReadChanged is a reader that saw two versions in one section.
 const ReadChanged = "read-changed"
 
+// ConcurrentModification is the code of a lost update: the resource changed
+// under the holder. No lock returns it, since no lock sees it.
+const ConcurrentModification = "CONCURRENT_MODIFICATION"
+
 // updates looks at what the resource kept, whatever the lock said: a write is
 // a lost update if the version it replaced is not the one its writer had read.
 //
@@ -105,7 +109,7 @@ func (f *Facts) changedReads() []Found {
 // lostUpdate describes a write over another. Its ops are the write that was
 // lost, where the history has it, and the one that replaced it.
 func (f *Facts) lostUpdate(w Arrival, writer map[int64]int) Found {
-	found := Found{Kind: LostUpdate, Ops: []int{w.Index}}
+	found := Found{Kind: LostUpdate, Code: ConcurrentModification, Ops: []int{w.Index}}
 	victim, lost := "", (*Acquisition)(nil)
 	if k, ok := writer[w.Before]; ok {
 		v := f.Resource[k]

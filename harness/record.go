@@ -81,6 +81,8 @@ type hold struct {
 	mode   string
 	fence  *uint64
 	told   time.Time // latest validity end that was told
+	// renewal says that a failed renewal has been noted.
+	renewal bool
 }
 
 // acquire makes one attempt under an acquisition number, and in a mode if the
@@ -138,6 +140,7 @@ func (h *hold) ask() *int64 {
 // valid asks whether the lease still holds and notes the answer when it says
 // something new. A lease that tells nothing is believed in.
 func (h *hold) valid() bool {
+	h.askRenewal()
 	if h.isLost() {
 		h.note(history.Lost)
 		return false
@@ -157,6 +160,21 @@ func (h *hold) valid() bool {
 		return false
 	}
 	return true
+}
+
+// askRenewal notes, once, that the renewal has ended with an error. The
+// workload does not act on it: an error in a log stops no holder.
+func (h *hold) askRenewal() {
+	s, ok := h.lease.(impl.SelfRenewing)
+	if !ok || h.renewal {
+		return
+	}
+	if err := s.RenewalErr(); err != nil {
+		h.renewal = true
+		op := h.op(history.Renewal, history.Note)
+		op.Code, op.Error = string(impl.Classify(err).Code), err.Error()
+		h.thread.note(op)
+	}
 }
 
 // lost is the loss notice, or nil for ever where there is none.
@@ -184,6 +202,7 @@ func (h *hold) extend(ctx context.Context) bool {
 // release gives the lock back, and says whether it was a clean end: given back
 // without an error, and no loss told up to then.
 func (h *hold) release(ctx context.Context) (clean bool) {
+	h.askRenewal()
 	op := h.op(history.Release, history.Invoke)
 	op.Deadline = deadlineOf(ctx, h.start)
 	h.thread.note(op)

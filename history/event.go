@@ -126,6 +126,7 @@ const (
 	Lost    = "lost"    // the holder saw the loss notice: its belief ends
 	Check   = "check"   // the holder asked whether its lease is still valid; Until is the answer
 	Abandon = "abandon" // the holder saw that its validity was over and went without writing
+	Renewal = "renewal" // the holder was told, when it asked, that its renewal has failed; Code and Error say why
 	Worked  = "worked"  // the holder finished its work and is about to check and write
 	Crash   = "crash"   // the client died
 	Phase   = "phase"   // the run entered the phase named in Error

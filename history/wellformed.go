@@ -124,7 +124,7 @@ func (f *form) event(e *Event) {
 
 var (
 	calls = []string{Acquire, Release, Extend, Read, Write}
-	notes = []string{Lost, Check, Abandon, Worked, Crash, Phase}
+	notes = []string{Lost, Check, Abandon, Renewal, Worked, Crash, Phase}
 )
 
 func (f *form) op(op *Op) {
@@ -227,7 +227,7 @@ func (f *form) note(op *Op) {
 		f.crash(op)
 	case Lost:
 		f.known(op)
-	case Check, Abandon, Worked:
+	case Check, Abandon, Renewal, Worked:
 		if p := f.process(op); p.ended != "" {
 			f.problem("note %s by process %d, which ended: %s", op.F, op.Process, p.ended)
 		}

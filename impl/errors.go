@@ -45,6 +45,9 @@ var (
 	// ErrValidityUsedUp: the votes were there but took longer than the TTL.
 	// Definite: the lock gave the votes back.
 	ErrValidityUsedUp = &Error{Code: CodeClockDrift, Detail: "the validity was used up before acquire returned"}
+	// ErrRenewalFailed: a renewal in the background was refused, or failed, and
+	// there will be no other. [SelfRenewing] tells it.
+	ErrRenewalFailed = &Error{Code: CodeRenewalFailed, Detail: "the lease was not lengthened"}
 	// ErrScript: the server could not run a script. Definite: a script that
 	// fails to load or parse changes nothing.
 	ErrScript = &Error{Code: CodeScript, Detail: "a script failed on the server"}

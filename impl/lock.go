@@ -75,6 +75,15 @@ type LossNotifier interface {
 	Lost() <-chan struct{}
 }
 
+// SelfRenewing is a lease that is renewed in the background and can be asked how
+// that goes. A holder that does not ask learns nothing.
+type SelfRenewing interface {
+	// RenewalErr is the error that ended the renewal while the lease was still
+	// held; nil as long as it goes on, and after a clean release. Its code is
+	// [CodeRenewalFailed].
+	RenewalErr() error
+}
+
 // Node is one Redis endpoint as one client reaches it.
 type Node struct {
 	// Name is for messages: n1, n2, ... or "primary" where the endpoint

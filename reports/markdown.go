@@ -114,6 +114,9 @@ func markdownChecks(r Run) []string {
 	for _, l := range r.Leaks {
 		lines = append(lines, "Left behind: "+md(l), "")
 	}
+	if s := errorLine(r, mdCode); s != "" {
+		lines = append(lines, "Errors "+s, "")
+	}
 	return append(lines, md(runLine(r))+historyLine(r))
 }
 
@@ -132,6 +135,11 @@ func historyLine(r Run) string {
 // markup is escaped, and it stays on one line.
 func md(s string) string {
 	return markdownEscapes.Replace(Printable(s))
+}
+
+// mdCode writes a code as one can search for it, without escapes inside.
+func mdCode(s string) string {
+	return "`" + strings.ReplaceAll(Printable(s), "`", "'") + "`"
 }
 
 var markdownEscapes = strings.NewReplacer(

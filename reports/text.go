@@ -365,6 +365,9 @@ func (p *page) foot(r Run) {
 	for _, l := range r.Leaks {
 		p.say("leak     ", l)
 	}
+	if s := errorLine(r, Printable); s != "" {
+		p.say("errors   ", s)
+	}
 	if r.History != "" {
 		p.add("history  " + Printable(r.History))
 	}

@@ -48,6 +48,8 @@ type Run struct {
 	VirtualSeconds float64          `json:"virtual_seconds"`
 	WallSeconds    float64          `json:"wall_seconds"`
 	Checks         []checker.Result `json:"checks"`
+	// Errors counts, by code, what clients were told and what was found.
+	Errors []ErrorCount `json:"errors,omitempty"`
 	// Error is set where the run itself failed; the checks then judge what
 	// was recorded until then.
 	Error string `json:"error,omitempty"`

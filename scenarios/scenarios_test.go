@@ -97,6 +97,11 @@ func TestTheTable(t *testing.T) {
 		"fair-queue-impatient":        {"fair": ok},
 		"opposite-orders":             but(ok, map[string]cell{"fair": ok, "rwlock": ok}),
 		"shared-lock-object":          but(ok, map[string]cell{"reentrant": broke, "redlock": broke}),
+		"lock-key-deleted":            {"watchdog": broke, "service": broke, "reference": {broken, ""}},
+		"node-refuses":                {"basic": ok, "reference": ok},
+		"script-flush":                but(ok, map[string]cell{"evalsha-without-fallback": {}}),
+		"majority-down":               {"redlock": ok},
+		"out-of-memory":               {"basic": ok, "reference": ok},
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)

@@ -63,6 +63,7 @@ func rejudge(h *history.History, path string) reports.Run {
 		Ops: campaign.CountOps(h), Checks: checker.Judge(h),
 		Repeat: "holdfast check " + shellWord(path),
 	}
+	r.Errors = reports.Errors(h, r.Checks)
 	job, err := store.ReadJob(path)
 	if err != nil { // a history that lies alone: its header says what it was
 		job = store.Job{Scenario: filepath.Base(hd.Scenario)} // never a path out of a history

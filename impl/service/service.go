@@ -149,8 +149,7 @@ func (l *Lock) renew(ctx context.Context, id string) error {
 	if err == nil && extended == 1 {
 		return nil
 	}
-	failed := impl.Error{Code: impl.CodeRenewalFailed, Detail: "the lease was not lengthened"}
-	return failed.With("renew", l.node, l.key, err)
+	return impl.ErrRenewalFailed.With("renew", l.node, l.key, err)
 }
 
 // Close stops the renewals of leases that were not released, closes the
@@ -167,6 +166,9 @@ type lease struct {
 	id      string
 	renewer *renewer.Renewer
 }
+
+// RenewalErr is what ended the renewal before the release, if anything did.
+func (s *lease) RenewalErr() error { return s.renewer.Failed() }
 
 // Release stops the renewal and takes this hold off. Errors:
 // [impl.ErrNotHeld] when the lock is not this acquisition's, otherwise what

@@ -130,8 +130,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	if err == nil && extended == 1 {
 		return nil
 	}
-	failed := impl.Error{Code: impl.CodeRenewalFailed, Detail: "the lease was not lengthened"}
-	return failed.With("renew", l.node, l.key, err)
+	return impl.ErrRenewalFailed.With("renew", l.node, l.key, err)
 }
 
 // Close stops the renewals of leases that were not released, closes the
@@ -147,6 +146,9 @@ type lease struct {
 	lock    *Lock
 	renewer *renewer.Renewer
 }
+
+// RenewalErr is what ended the renewal before the release, if anything did.
+func (s *lease) RenewalErr() error { return s.renewer.Failed() }
 
 // Release stops the renewal, waits for it (2 s at most) and deletes the key if
 // it carries this object's identifier. Errors: [impl.ErrNotHeld] when it does

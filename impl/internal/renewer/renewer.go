@@ -41,6 +41,7 @@ type Owner struct {
 type Renewer struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	failed error // what ended it; written before done is closed
 }
 
 // Start begins to renew every interval. An owner that is closed already starts
@@ -63,23 +64,37 @@ func (o *Owner) Start(interval time.Duration, renew Renew) *Renewer {
 	o.wg.Go(func() {
 		defer close(r.done)
 		defer o.forget(r)
-		run(ctx, interval, renew)
+		r.failed = run(ctx, interval, renew)
 	})
 	return r
 }
 
-// run is the whole of the renewal: tick, ask, and end at the first failure.
-func run(ctx context.Context, interval time.Duration, renew Renew) {
+// run is the whole of the renewal: tick, ask, and end at the first failure,
+// which it returns. Being stopped by Release or Close is none.
+func run(ctx context.Context, interval time.Duration, renew Renew) error {
 	for {
 		if wait.For(ctx, interval) != nil {
-			return // stopped by Release or Close
+			return nil
 		}
-		if err := renew(ctx); err != nil {
-			if ctx.Err() == nil {
-				slog.Debug("renewal failed, the lease will run out", "err", err)
-			}
-			return
+		err := renew(ctx)
+		if ctx.Err() != nil {
+			return nil
 		}
+		if err != nil {
+			slog.Debug("renewal failed, the lease will run out", "err", err)
+			return err
+		}
+	}
+}
+
+// Failed is the error that ended the renewer, nil while it runs and after it
+// was stopped.
+func (r *Renewer) Failed() error {
+	select {
+	case <-r.done:
+		return r.failed
+	default:
+		return nil
 	}
 }
 

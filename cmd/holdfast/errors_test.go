@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+var errorRow = regexp.MustCompile("(?m)^\\| ([A-Z_]+) \\| ([^|]+) \\| `holdfast run ([a-z-]+) --lock ([a-z+-]+)` \\|")
+
+// TestErrorsOnRealServers: the rows of docs/errors.md that are not marked "sim
+// only" provoke their errors there too.
+func TestErrorsOnRealServers(t *testing.T) {
+	needServers(t)
+	b, err := os.ReadFile("../../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	var jobs []store.Job
+	for _, m := range errorRow.FindAllStringSubmatch(string(b), -1) {
+		if !strings.Contains(m[2], "(sim only)") {
+			codes = append(codes, m[1])
+			jobs = append(jobs, store.Job{Scenario: m[3], Lock: m[4], World: "process", Seed: 1})
+		}
+	}
+	if len(codes) < 7 {
+		t.Fatalf("docs/errors.md has only %v for real servers", codes)
+	}
+	runs, lags := sideBySide(t.TempDir(), jobs, 4)
+	for i, run := range runs {
+		told := slices.ContainsFunc(run.Errors, func(e reports.ErrorCount) bool { return e.Code == codes[i] })
+		if !told || run.Error != "" {
+			t.Errorf("%s: %s is not among %+v %s (the machine stood still for %v at most)",
+				run.Repeat, codes[i], run.Errors, run.Error, lags[i])
+		}
+	}
+}
