@@ -38,6 +38,7 @@ var layers = map[string][]string{
 	"impl/semaphore":  {"impl"},
 	"impl/thirdparty": {"impl"},
 	"impl/mutants":    {"impl"},
+	"impl/unruly":     {"impl"},
 	"impl/catalogue":  {"impl"},
 	"history":         {},
 	"cluster":         {"impl"},

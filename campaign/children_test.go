@@ -91,9 +91,10 @@ func TestChildrenPlayAsThisProcessDoes(t *testing.T) {
 	}
 }
 
-// TestPanicOfALockCostsOneJob: a panic on a goroutine of the lock ends the
-// process that plays it, and nothing else.
-func TestPanicOfALockCostsOneJob(t *testing.T) {
+// TestDyingChildCostsOneJob: a panic ends the process that plays the job, and
+// nothing else. It is of this program's own code, so that it says nothing about
+// the lock and the run has failed.
+func TestDyingChildCostsOneJob(t *testing.T) {
 	f := &family{of: childOf(childPanics)}
 	jobs := manyJobs(12)
 	runs := Runner{Child: f.child}.Play(t.Context(), jobs)

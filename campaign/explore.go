@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-io/holdfast/checker"
@@ -170,6 +170,31 @@ type expedition struct {
 	Exploration
 	findings *Findings
 	sorter   *sorter
+	hangs    hangs
+}
+
+// hangs counts the runs in which the lock hung, by cause. Each takes seconds, so
+// a cause that is known by enough of them is not tried again.
+type hangs struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+const enoughHangs = 2
+
+func (h *hangs) add(cause string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by == nil {
+		h.by = map[string]int{}
+	}
+	h.by[cause]++
+}
+
+func (h *hangs) enough(cause string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.by[cause] >= enoughHangs
 }
 
 // survey plays the base runs and lists the plans with one fault. A lock that
@@ -187,9 +212,17 @@ func (x *expedition) survey(ctx context.Context) (_ []plan, err error) {
 			x.sorter.habit(got)
 		}
 	}()
-	for _, hurried := range []bool{false, true} {
-		base := x.baseRun(hurried)
+	voters := 0
+	if topology, nodes := x.topology(); topology == cluster.Independent {
+		voters = nodes
+	}
+	for _, m := range moods {
+		if !m.apt(x.TTL) {
+			continue
+		}
+		base := x.baseRun(m)
 		p := with(base, blow{kind: "nothing broken"})
+		p.ttl = m.ttl(x.TTL)
 		p.scenario.Nemesis, p.scenario.About = nil, base.About
 		job, err := x.job(p)
 		if err != nil {
@@ -208,7 +241,7 @@ func (x *expedition) survey(ctx context.Context) (_ []plan, err error) {
 		}
 		points := pointsOf(h)
 		x.findings.Points += len(points)
-		all = append(all, singles(base, points, x.TTL, hurried)...)
+		all = append(all, singles(base, points, voters, x.TTL, m)...)
 	}
 	if x.keep != nil {
 		all = slices.DeleteFunc(all, func(p plan) bool { return !x.keep(p) })
@@ -254,7 +287,12 @@ func (x *expedition) playAll(ctx context.Context, plans []plan) []plan {
 		jobs = append(jobs, j)
 	}
 	x.plan(len(plans))
-	runs := Runner{Child: x.Child, Isolate: true, Done: func(r reports.Run) {
+	runs := Runner{Child: x.Child, Isolate: true, Skip: func(j store.Job) bool {
+		return x.hangs.enough(plans[byName[j.Scenario]].cause())
+	}, Done: func(r reports.Run) {
+		if c, bad := misconduct(r); bad && c.Kind == kindHang {
+			x.hangs.add(plans[byName[r.Scenario]].cause())
+		}
 		if x.Done != nil {
 			x.Done()
 		}
@@ -302,66 +340,6 @@ func (x *expedition) take(p plan, r reports.Run) (clean bool) {
 	}
 	x.sorter.add(p, verdict)
 	return len(verdict.found) == 0 && verdict.failure == ""
-}
-
-// batch is how many pairs are drawn at a time: enough for the start of child
-// processes to cost little, and few enough to keep to the budget.
-const batch = 400
-
-// pairs plays pairs of faults of which the lock survives each alone. The
-// stream of pairs is the seed's; how far it goes is the budget's.
-func (x *expedition) pairs(ctx context.Context, clean []plan) {
-	clean = slices.DeleteFunc(clean, func(p plan) bool { return strings.HasSuffix(p.family(), "-impatient") })
-	if len(clean) < 2 || x.Budget == 0 && x.MostPairs == 0 {
-		return
-	}
-	rng := stream(x.Seed)
-	end := time.Now().Add(x.Budget)
-	seen := map[string]bool{}
-	played := 0
-	for ctx.Err() == nil && (time.Now().Before(end) || x.Budget == 0) {
-		n := batch
-		if x.MostPairs > 0 {
-			n = min(n, x.MostPairs-played)
-		}
-		some := draw(rng, clean, n, seen)
-		if len(some) == 0 {
-			return
-		}
-		played += len(some)
-		x.playAll(ctx, some)
-	}
-}
-
-// stream is where pairs are drawn from.
-func stream(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a09e667f3bcc909)) }
-
-// family is the base run that a plan changes.
-func (p plan) family() string { return strings.TrimRight(p.scenario.Name, "-0123456789") }
-
-// draw makes up to n new pairs of plans of one family.
-func draw(rng *rand.Rand, clean []plan, n int, seen map[string]bool) []plan {
-	var out []plan
-	for tries := 0; len(out) < n && tries < 20*n; tries++ {
-		i, j := rng.IntN(len(clean)), rng.IntN(len(clean))
-		if i > j {
-			i, j = j, i
-		}
-		a, b := clean[i], clean[j]
-		key := fmt.Sprint(i, " ", j)
-		if i == j || seen[key] || a.family() != b.family() || a.blows[0].at.at == b.blows[0].at.at {
-			continue
-		}
-		seen[key] = true
-		base := *a.scenario
-		base.Name = a.family() + "-pair"
-		first, second := a.blows[0], b.blows[0]
-		if first.at.at > second.at.at {
-			first, second = second, first
-		}
-		out = append(out, with(&base, first, second))
-	}
-	return out
 }
 
 // save writes the plan of each group, in their order.

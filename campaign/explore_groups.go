@@ -19,12 +19,8 @@ import (
 	"github.com/holdfast-io/holdfast/store"
 )
 
-// What a lock can do that no check of a history sees.
-const (
-	checkPanic = "panic"
-	checkHang  = "hang"
-	checkLeak  = "leak"
-)
+// checkLeak is what a lock has left running, which no check of a history sees.
+const checkLeak = "leak"
 
 // Group is all that went wrong in one way for one cause.
 type Group struct {
@@ -59,7 +55,8 @@ type Group struct {
 // Remarks on causes.
 const (
 	remarkData  = "the node has lost the key; no lock on one node survives that"
-	remarkPair  = "a node has lost its data while something else was broken: no quorum lock promises to survive both"
+	remarkMost  = "a majority of the nodes has lost its data; no quorum lock survives that"
+	remarkPair  = "a node has lost its data while something else was broken; Redis' own documentation of Redlock asks for nodes that sync each write or stay away for a TTL"
 	remarkPause = "no lease survives a pause that is longer than it, unless the lock tells its end and the resource heeds fences"
 )
 
@@ -112,14 +109,23 @@ func (s *sorter) read(p plan, r reports.Run) reading {
 				break
 			}
 		}
+		if c.Name == conductName {
+			v.stack = c.Reason
+		}
 		out.found = append(out.found, v)
 	}
 	for _, leak := range r.Leaks {
 		first, _, _ := strings.Cut(leak, "\n")
 		out.found = append(out.found, violation{check: checkLeak, kind: checkLeak, summary: first, stack: leak})
 	}
-	if r.Error != "" {
-		s.readError(p, r.Error, &out)
+	switch {
+	case p.refusable && strings.Contains(r.Error, harness.BuildLock):
+		out.refused = true
+	case r.Error != "":
+		out.failure = r.Error
+	}
+	if p.refusable {
+		indulge(r, &out)
 	}
 	for _, c := range r.Checks {
 		if c.Applies && c.Verdict == checker.Error && out.failure == "" {
@@ -133,32 +139,31 @@ func (s *sorter) read(p plan, r reports.Run) reading {
 	return out
 }
 
-// readError tells a lock that died or hangs from a harness that failed.
-func (s *sorter) readError(p plan, text string, out *reading) {
-	add := func(check, summary string) {
-		out.found = append([]violation{{check: check, kind: check, summary: summary, stack: text}}, out.found...)
-	}
-	switch {
-	case strings.Contains(text, childDied):
-		add(checkPanic, panicLine(text))
-	case strings.Contains(text, harness.ErrHangs.Error()), strings.Contains(text, harness.ErrEndedEarly.Error()):
-		first, _, _ := strings.Cut(text, "\n")
-		add(checkHang, first)
-	case p.refusable && strings.Contains(text, harness.BuildLock):
-		out.refused = true
-	default:
-		out.failure = text
-	}
-}
-
-// panicLine is the line of a dying program that says why.
-func panicLine(text string) string {
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
-			return "the lock took its process with it: " + strings.TrimSpace(line)
+// indulge takes out of a run with a TTL that no lock can keep what follows from
+// the TTL itself. A lock that never grants anything has refused it, if late.
+// Holders that look at their lease now and then, and work for a while, outlive
+// one of half a millisecond.
+func indulge(r reports.Run, out *reading) {
+	granted := 0.0
+	for _, c := range r.Checks {
+		if c.Name == "coverage" {
+			granted = c.Figures["acquires_before"] + c.Figures["acquires_during"] + c.Figures["acquires_after"]
 		}
 	}
-	return "the lock took its process with it, and left no word"
+	overrun := slices.ContainsFunc(out.found, func(v violation) bool { return v.check == "exclusion" && v.kind == checker.Overrun })
+	late := func(v violation) bool {
+		switch v.check {
+		case "liveness":
+			return granted == 0 && v.kind == checker.NoGrant
+		case "exclusion", "loss-notice":
+			return v.kind == checker.Overrun || v.kind == checker.LateNotice
+		case "updates", "linearizability":
+			return overrun
+		}
+		return false
+	}
+	out.found = slices.DeleteFunc(out.found, late)
+	out.refused = out.refused || granted == 0 && r.Error == "" && len(out.found) == 0
 }
 
 // explained are the checks whose violation lost data explains: somebody else is
@@ -167,10 +172,10 @@ func panicLine(text string) string {
 var explained = []string{"exclusion", "updates", "fencing", "linearizability", "lease"}
 
 // excuse takes out of a run with lost data what that explains. Where nothing
-// else is left, the whole run is excused.
+// else is left, the whole run is excused. A lock on several nodes is there to
+// survive the loss of a minority of them, whatever else is broken.
 func (s *sorter) excuse(p plan, out *reading) {
-	hopeless := s.topology != cluster.Independent || s.nodes == 1 || len(p.blows) > 1
-	if !p.loses() || !hopeless {
+	if p.losers() <= s.spare() {
 		return
 	}
 	own := slices.DeleteFunc(slices.Clone(out.found), func(v violation) bool { return slices.Contains(explained, v.check) })
@@ -179,6 +184,14 @@ func (s *sorter) excuse(p plan, out *reading) {
 		return
 	}
 	out.excused = len(out.found) > 0
+}
+
+// spare is how many nodes may be lost before a majority is.
+func (s *sorter) spare() int {
+	if s.topology != cluster.Independent {
+		return 0
+	}
+	return (s.nodes - 1) / 2
 }
 
 // causeOf is the fault and what it struck. Of lost data it does not matter what
@@ -194,8 +207,15 @@ func causeOf(p plan, got reading) string {
 	return strings.Join(kinds, " and ")
 }
 
+// groupKey is the same for what is told as one: the same violation for the same
+// cause or, of a lock that panics or hangs, at the same place in its code.
 func groupKey(p plan, got reading) string {
-	return got.found[0].check + "\x00" + got.found[0].kind + "\x00" + causeOf(p, got)
+	v := got.found[0]
+	key := v.check + "\x00" + v.kind + "\x00"
+	if v.check == conductName {
+		return key + place(v.stack)
+	}
+	return key + causeOf(p, got)
 }
 
 // stream tells of a group the first time that it is seen.
@@ -220,6 +240,8 @@ func (s *sorter) group(p plan, got reading) Group {
 	late := v.kind == checker.Overrun || v.check == "updates" || v.check == "fencing"
 	switch {
 	case got.excused && s.topology == cluster.Independent && s.nodes > 1:
+		g.Remark = remarkMost
+	case p.losers() > 0 && len(p.blows) > 1 && s.topology == cluster.Independent && slices.Contains(explained, v.check):
 		g.Remark = remarkPair
 	case got.excused:
 		g.Remark = remarkData
@@ -277,10 +299,6 @@ func (s *sorter) sorted() []Group {
 		switch {
 		case g.Excused:
 			return 2000
-		case g.Check == checkPanic:
-			return -2
-		case g.Check == checkHang:
-			return -1
 		case g.Check == checkLeak:
 			return 1000
 		}

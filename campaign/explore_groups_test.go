@@ -38,11 +38,16 @@ func planWith(blows ...blow) plan {
 	return plan{blows: blows, scenario: &scenarios.Scenario{Name: "explore-basic"}}
 }
 
-var lostKey = blow{kind: "deleted keys", loses: true, at: point{struck: "SET in acquire", at: 7}}
+var (
+	lostKey   = blow{kind: "deleted keys", loses: true, at: point{struck: "SET in acquire", node: "n1", at: 7}}
+	lostOther = blow{kind: "deleted keys", loses: true, at: point{struck: "SET in acquire", node: "n2", at: 8}}
+)
 
 func TestReadings(t *testing.T) {
 	slow := blow{kind: "slow reply", size: 0.3, at: point{struck: "SET in acquire", at: 3}}
-	died := reports.Run{Error: childDied + " during the run: EOF\npanic: oh no\ngoroutine 1"}
+	died := Conclude(reports.Run{Error: childDied + " during the run: EOF\npanic: oh no\n\ngoroutine 1 [running]:\n" +
+		"github.com/holdfast-io/holdfast/impl/basic.(*Lock).Acquire(0x1)\n\t/x/basic.go:1\n"})
+	hung := Conclude(reports.Run{Error: harness.ErrLockHangs.Error() + ": why\ngoroutine 1"})
 	for name, c := range map[string]struct {
 		topology cluster.Topology
 		nodes    int
@@ -56,10 +61,11 @@ func TestReadings(t *testing.T) {
 		"lost key, and own": {plan: planWith(lostKey), run: violating("exclusion broken", "liveness no-grant"), want: "liveness/no-grant excused false refused false failure "},
 		"one of three lost": {topology: cluster.Independent, nodes: 3, plan: planWith(lostKey), run: violating("exclusion broken"), want: "exclusion/broken excused false refused false failure "},
 		"one of one lost":   {topology: cluster.Independent, nodes: 1, plan: planWith(lostKey), run: violating("exclusion broken"), want: "exclusion/broken excused true refused false failure "},
-		"lost and slow":     {topology: cluster.Independent, nodes: 3, plan: planWith(slow, lostKey), run: violating("exclusion broken"), want: "exclusion/broken excused true refused false failure "},
-		"panic":             {plan: planWith(slow), run: died, want: "panic/panic excused false refused false failure "},
-		"hang":              {plan: planWith(slow), run: reports.Run{Error: harness.ErrHangs.Error() + " within 20s"}, want: "hang/hang excused false refused false failure "},
-		"deadlock":          {plan: planWith(slow), run: reports.Run{Error: harness.ErrEndedEarly.Error() + ": deadlock"}, want: "hang/hang excused false refused false failure "},
+		"lost and slow":     {topology: cluster.Independent, nodes: 3, plan: planWith(slow, lostKey), run: violating("exclusion broken"), want: "exclusion/broken excused false refused false failure "},
+		"two of three lost": {topology: cluster.Independent, nodes: 3, plan: planWith(lostKey, lostOther), run: violating("exclusion broken"), want: "exclusion/broken excused true refused false failure "},
+		"panic":             {plan: planWith(slow), run: died, want: "conduct/panic excused false refused false failure "},
+		"hang":              {plan: planWith(slow), run: hung, want: "conduct/hang excused false refused false failure "},
+		"slow machine":      {plan: planWith(slow), run: reports.Run{Error: harness.ErrHangs.Error() + " within 20s"}, want: "excused false refused false failure the simulation did not finish within 20s"},
 		"leak":              {plan: planWith(slow), run: reports.Run{Leaks: []string{"a renewer\nstack"}}, want: "leak/leak excused false refused false failure "},
 		"refused":           {plan: plan{refusable: true}, run: reports.Run{Error: harness.BuildLock + " basic for c1: no"}, want: "excused false refused true failure "},
 		"not refusable":     {plan: planWith(slow), run: reports.Run{Error: harness.BuildLock + " x"}, want: "excused false refused false failure build lock x"},
@@ -102,13 +108,13 @@ func TestGroupsKeepTheShortestPlan(t *testing.T) {
 	add(violating("exclusion broken"), lostKey)
 	add(violating("liveness no-grant"), pause(0.5, 6))
 	add(reports.Run{Leaks: []string{"x"}}, pause(0.5, 6))
-	add(reports.Run{Error: childDied}, pause(0.5, 6))
+	add(violating("conduct panic"), pause(0.5, 6))
 	var got []string
 	for _, g := range s.sorted() {
 		got = append(got, fmt.Sprintf("%s %s, %s, %d %v", g.Check, g.Kind, g.Plan, g.Plans, g.Also))
 	}
 	want := []string{
-		"panic panic, client pause of 0.5 TTL at worked 6 of c1, 1 map[]",
+		"conduct panic, client pause of 0.5 TTL at worked 6 of c1, 1 map[]",
 		"exclusion overrun, client pause of 0.5 TTL at worked 4 of c1, 4 map[updates lost-update:3]",
 		"liveness no-grant, client pause of 0.5 TTL at worked 6 of c1, 1 map[]",
 		"leak leak, client pause of 0.5 TTL at worked 6 of c1, 1 map[]",
@@ -220,14 +226,14 @@ func TestPointsThatAreAlike(t *testing.T) {
 func TestBlows(t *testing.T) {
 	count := func(p point) map[string]int {
 		out := map[string]int{}
-		for _, b := range blowsAt(p) {
+		for _, b := range blowsAt(p, 0) {
 			out[b.kind]++
 		}
 		return out
 	}
 	command := count(point{cmd: "SET", client: "c1", node: "n1", nth: 1, fires: true, calling: true})
 	for kind, n := range map[string]int{
-		"lost reply": 1, "lost request": 1, "slow request": 2, "slow reply": 2, "client pause": 2, "cancelled context": 1,
+		"lost reply": 1, cutBefore: 1, cutAfter: 1, "slow request": 2, "slow reply": 2, "client pause": 2, "cancelled context": 1,
 		"client crash": 1, "node stall": 2, "node restart with its data": 1, "node restart without data": 1,
 		"error replies": 1, "script flush": 1, "deleted keys": 1,
 	} {

@@ -47,7 +47,7 @@ func (e Exploration) params() []plan {
 
 // longWork fills nearly the whole lease, so that one which ends early shows.
 func (e Exploration) longWork() *scenarios.Scenario {
-	s := e.baseRun(false)
+	s := e.baseRun(calm)
 	s.Workload.Hold, s.Workload.Extend = nemesis.TTLs(0.9), nemesis.Span{}
 	return s
 }
@@ -55,7 +55,7 @@ func (e Exploration) longWork() *scenarios.Scenario {
 // badTTL builds the lock with a TTL that it should refuse. A lock that takes
 // it must still be free again after a holder has died.
 func (e Exploration) badTTL(ttl time.Duration, crash bool) plan {
-	s := e.baseRun(false)
+	s := e.baseRun(calm)
 	s.Name += "-bad-ttl"
 	p := with(s, blow{kind: fmt.Sprintf("a TTL of %v", ttl)})
 	p.refusable = true
@@ -87,7 +87,7 @@ func nodesOf(n int) string {
 // which each client reaches one.
 func (e Exploration) nodeCounts(n int) []plan {
 	build := func(what string, steps ...nemesis.Step) plan {
-		s := e.baseRun(false)
+		s := e.baseRun(calm)
 		s.Name = fmt.Sprintf("%s-n%d-%s", s.Name, n, nameOf(what))
 		s.Nodes[cluster.Independent] = n
 		p := with(s, blow{kind: fmt.Sprintf("%s, %s", nodesOf(n), what)})

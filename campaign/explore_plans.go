@@ -3,10 +3,12 @@ package campaign
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
@@ -31,23 +33,33 @@ type blow struct {
 }
 
 func (b blow) cause() string {
-	if b.at.struck == "" {
-		return b.kind
-	}
-	return b.kind + " at " + b.at.struck
+	return b.tell(b.at.struck)
 }
 
-// words tell the blow exactly: "slow reply by 1.2 TTL at SET 1 from c1 to n1".
+// tell puts the kind before what it strikes.
+func (b blow) tell(struck string) string {
+	switch {
+	case struck == "":
+		return b.kind
+	case b.kind == cutBefore || b.kind == cutAfter:
+		return b.kind + " " + struck
+	}
+	return b.kind + " at " + struck
+}
+
+// words tell the blow exactly: "slow reply of 1.2 TTL at SET 1 from c1 to n1".
 func (b blow) words() string {
-	var out strings.Builder
-	out.WriteString(b.kind)
+	exact := b
 	if b.size > 0 {
-		fmt.Fprintf(&out, " of %g TTL", b.size)
+		exact.kind = fmt.Sprintf("%s of %g TTL", b.kind, b.size)
+		if strings.HasPrefix(b.kind, "cut off") {
+			exact.kind = fmt.Sprintf("%s for %g TTL", b.kind, b.size)
+		}
 	}
-	if b.at.struck != "" {
-		out.WriteString(" at " + b.at.where())
+	if b.at.struck == "" {
+		return exact.kind
 	}
-	return out.String()
+	return exact.tell(b.at.where())
 }
 
 // The lengths that are tried, in TTLs: one that a lease survives and one that
@@ -57,16 +69,38 @@ var (
 	stalls = []float64{0.5, 1.2}
 )
 
+// afterwards are delays of an extend or a renewal after which it finds the lease
+// over, and the next holder there and gone: counted from the call, which the
+// last one precedes by a while, and from the command.
+//
+//	0      extend is called, 0.15 TTL after the last
+//	0.85   the lease ends; another is granted the lock
+//	1.3    the other gives it back
+//	1.35   the command arrives, and finds a lock that nobody holds
+var afterwards = []float64{1.35, 1.5}
+
+// delays are the lengths for a moment.
+func (p point) delays(usual []float64) []float64 {
+	if strings.Contains(p.struck, history.Extend) || strings.Contains(p.struck, background) {
+		return slices.Concat(usual, afterwards)
+	}
+	return usual
+}
+
 // outOfMemory is an error that go-redis does not hide by asking again.
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
 // downtime is how long a restarted node is away, and one in trouble answers with
-// errors, in TTLs.
-const downtime = 0.1
+// errors, in TTLs. silence is how long replies vanish: long enough for the one
+// that is on its way.
+const (
+	downtime = 0.1
+	silence  = 0.02
+)
 
-// blowsAt lists the single faults for a point. Connections that are cut after
-// the command was applied lose its reply and are not told apart from that.
-func blowsAt(p point) []blow {
+// blowsAt lists the single faults for a point, of a lock on so many nodes that
+// vote; a lock on one node has none.
+func blowsAt(p point, voters int) []blow {
 	var out []blow
 	if p.cmd != "" {
 		out = append(out, strikesAt(p)...)
@@ -79,7 +113,7 @@ func blowsAt(p point) []blow {
 		b.step = nemesis.Step{When: p.when, Fault: fault, For: nemesis.TTLs(length)}
 		out = append(out, b)
 	}
-	for _, length := range stalls {
+	for _, length := range p.delays(stalls) {
 		at(blow{kind: "client pause", size: length, stops: length >= 1}, nemesis.Pause{Client: p.client}, length)
 	}
 	if p.calling || p.invoke {
@@ -87,11 +121,21 @@ func blowsAt(p point) []blow {
 	}
 	at(blow{kind: "client crash"}, nemesis.Crash{Client: p.client}, 0)
 	if p.cmd == "" {
+		if p.invoke {
+			cutsAt(p, voters, at)
+		}
 		return out
 	}
 	node := []string{p.node}
+	// Only the reply is lost, and the connection stays: its sender hears
+	// nothing until it stops waiting.
+	at(blow{kind: "lost reply"},
+		nemesis.Cut{From: []string{p.client}, To: node, Direction: nemesis.Replies, Mode: cluster.Drop}, silence)
 	for _, length := range stalls {
 		at(blow{kind: "node stall", size: length}, nemesis.Stall{Node: node}, length)
+		if others := others(p.node, voters); len(others) > 0 {
+			at(blow{kind: "stall of the other nodes", size: length}, nemesis.Stall{Node: others}, length)
+		}
 	}
 	at(blow{kind: "node restart with its data"}, nemesis.Kill{Node: node, Data: cluster.Keep}, downtime)
 	at(blow{kind: "node restart without data", loses: true}, nemesis.Kill{Node: node, Data: cluster.Lose}, downtime)
@@ -99,6 +143,41 @@ func blowsAt(p point) []blow {
 	at(blow{kind: "script flush"}, nemesis.Flush{Node: node, Scripts: true}, 0)
 	at(blow{kind: "deleted keys", loses: true}, nemesis.Flush{Node: node}, 0)
 	return out
+}
+
+// others are the nodes beside one.
+func others(node string, voters int) []string {
+	var out []string
+	for i := 1; i <= voters; i++ {
+		if name := cluster.NodeName(i); name != node {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// cutsAt cuts a client off as it asks for votes: from as many nodes as leave it
+// a majority, at either end of the list, and from so many that they do not.
+// These are faults of which a minority is no harm, but it leaves a bare quorum
+// to a second fault.
+func cutsAt(p point, voters int, at func(blow, nemesis.Fault, float64)) {
+	minority := (voters - 1) / 2
+	if minority == 0 {
+		return
+	}
+	cut := func(what string, from, to int) {
+		var nodes []string
+		for i := from; i <= to; i++ {
+			nodes = append(nodes, cluster.NodeName(i))
+		}
+		for _, length := range stalls {
+			at(blow{kind: "cut off from " + what, size: length},
+				nemesis.Cut{From: []string{p.client}, To: nodes, Mode: cluster.Drop}, length)
+		}
+	}
+	cut("a minority", 1, minority)
+	cut("a minority", voters-minority+1, voters)
+	cut("a majority", minority+1, voters)
 }
 
 // strikesAt are the faults of one command on its way.
@@ -109,9 +188,9 @@ func strikesAt(p point) []blow {
 			Client: p.client, Node: p.node, Command: p.cmd, Nth: p.nth, Deed: deed, By: nemesis.TTLs(by),
 		}}})
 	}
-	strike("lost reply", cluster.LoseReply, 0)
-	strike("lost request", cluster.LoseRequest, 0)
-	for _, by := range slows {
+	strike(cutAfter, cluster.LoseReply, 0)
+	strike(cutBefore, cluster.LoseRequest, 0)
+	for _, by := range p.delays(slows) {
 		strike("slow request", cluster.DelayRequest, by)
 	}
 	for _, by := range slows {
@@ -120,11 +199,18 @@ func strikesAt(p point) []blow {
 	return out
 }
 
+// The connection is closed before the node has the command, or when the node
+// has executed it and before its reply.
+const (
+	cutBefore = "connection cut before"
+	cutAfter  = "connection cut after"
+)
+
 // plan is one run of an exploration.
 type plan struct {
 	scenario *scenarios.Scenario
 	blows    []blow
-	// ttl of the run; zero takes the exploration's.
+	// ttl of the run; zero takes the exploration's own.
 	ttl time.Duration
 	// refusable plans build a lock in a way that it is right to refuse.
 	refusable bool
@@ -163,13 +249,15 @@ func (p plan) place() int {
 	return at
 }
 
-func (p plan) loses() bool {
+// losers counts the nodes that lose data.
+func (p plan) losers() int {
+	nodes := map[string]bool{}
 	for _, b := range p.blows {
 		if b.loses {
-			return true
+			nodes[b.at.node] = true
 		}
 	}
-	return false
+	return len(nodes)
 }
 
 func (p plan) stops() bool {
@@ -214,18 +302,20 @@ func impatient(base *scenarios.Scenario, b blow, ttl time.Duration) plan {
 }
 
 // singles lists all plans with one fault, each once.
-func singles(base *scenarios.Scenario, points []point, ttl time.Duration, hurried bool) []plan {
+func singles(base *scenarios.Scenario, points []point, voters int, ttl time.Duration, m mood) []plan {
 	var out []plan
 	for _, pt := range points {
-		for _, b := range blowsAt(pt) {
-			deadline := b.kind == "cancelled context" || strings.HasPrefix(b.kind, "lost") ||
-				strings.HasPrefix(b.kind, "slow") || b.kind == "node stall"
-			if hurried && !deadline {
-				continue // a deadline makes no difference to the others
+		for _, b := range blowsAt(pt, voters) {
+			if !m.worth(b) {
+				continue
 			}
-			out = append(out, with(base, b))
+			p := with(base, b)
+			p.ttl = m.ttl(ttl)
+			out = append(out, p)
 			if b.brief {
-				out = append(out, impatient(base, b, ttl))
+				p = impatient(base, b, m.ttl(ttl))
+				p.ttl = m.ttl(ttl)
+				out = append(out, p)
 			}
 		}
 	}

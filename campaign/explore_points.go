@@ -3,6 +3,7 @@ package campaign
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
@@ -10,10 +11,60 @@ import (
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
+// mood is a kind of base run.
+type mood string
+
+const (
+	// calm runs have time for everything.
+	calm mood = ""
+	// hurried runs have contexts that end while somebody else holds the lock,
+	// or while a reply is late.
+	hurried mood = "hurried"
+	// brisk runs have leases that are shorter than the time-outs of client
+	// libraries, seconds by default: an answer may come in time for the library
+	// and too late for the lease.
+	brisk mood = "brisk"
+)
+
+var moods = []mood{calm, hurried, brisk}
+
+// hurry is the deadline of calls in a hurried run, in TTLs: less than the
+// delay of a slow reply, so that a deadline cuts it off.
+const hurry = 0.1
+
+// briskTTL is the lease of brisk runs, unless the exploration's own is that
+// short.
+const briskTTL = time.Second
+
+// ttl of the runs in a mood.
+func (m mood) ttl(own time.Duration) time.Duration {
+	if m == brisk {
+		return briskTTL
+	}
+	return own
+}
+
+// apt says whether a mood differs from the calm one.
+func (m mood) apt(own time.Duration) bool { return m != brisk || own > briskTTL }
+
+// worth says whether a blow may do in a mood what it does not do in calm.
+func (m mood) worth(b blow) bool {
+	late := strings.HasPrefix(b.kind, "slow") || strings.HasSuffix(b.kind, "stall") ||
+		b.kind == "lost reply" || strings.HasPrefix(b.kind, "stall") || strings.HasPrefix(b.kind, "cut off")
+	switch m {
+	case hurried:
+		return late || b.kind == "cancelled context" || b.kind == cutBefore || b.kind == cutAfter
+	case brisk:
+		renews := strings.Contains(b.at.struck, history.Extend) || strings.Contains(b.at.struck, background)
+		return late && (b.size > 1 || b.size == 0) || b.stops && renews
+	}
+	return true
+}
+
 // baseRun is the run without a fault in which an exploration looks for the
 // moments worth breaking: two rounds of each client, an acquire that is
 // refused, leases that are extended by hand, renewed and released.
-func (e Exploration) baseRun(hurried bool) *scenarios.Scenario {
+func (e Exploration) baseRun(m mood) *scenarios.Scenario {
 	topology, nodes := e.topology()
 	s := &scenarios.Scenario{
 		Name:     "explore-" + nameOf(e.Lock),
@@ -34,18 +85,18 @@ func (e Exploration) baseRun(hurried bool) *scenarios.Scenario {
 		Final:  scenarios.Final{Heal: true, Wait: nemesis.TTLs(2)},
 		Expect: scenarios.Expect{},
 	}
-	if hurried {
-		// Contexts that end while somebody else holds the lock, or while a
-		// reply is late.
-		s.Name += "-hurried"
+	if m != calm {
+		s.Name += "-" + string(m)
+	}
+	switch m {
+	case hurried:
 		s.Workload.AcquireTimeout, s.Workload.CallTimeout = nemesis.TTLs(hurry), nemesis.TTLs(hurry)
+	case brisk:
+		// A call may take as long as the client library lets it.
+		s.Workload.AcquireTimeout, s.Workload.CallTimeout = nemesis.TTLs(10), nemesis.TTLs(10)
 	}
 	return s
 }
-
-// hurry is the deadline of calls in a hurried run, in TTLs: less than the
-// delay of a slow reply, so that a deadline cuts it off.
-const hurry = 0.1
 
 // nameOf makes a word for names of scenarios and files out of any text.
 func nameOf(text string) string {
@@ -54,6 +105,9 @@ func nameOf(text string) string {
 	})
 	return strings.Join(words, "-")
 }
+
+// background is what a command is in that no call has sent: a renewal.
+const background = "in the background"
 
 // point is one moment of the base run: a command that a node executed, or a
 // step of a client.
@@ -134,7 +188,7 @@ func (w *walk) command(events []history.Event, i int) {
 		when:    nemesis.Trigger{Command: s.Cmd, Node: s.Node, Client: s.Client},
 	}
 	name := strings.TrimSuffix(s.Cmd, "SHA") // which of both is sent is the script cache's affair
-	p.struck = name + " in the background"
+	p.struck = name + " " + background
 	if during != "" {
 		p.struck = name + " in " + during
 	}
@@ -204,13 +258,29 @@ func (w *walk) add(p point, of, text string, drop bool) {
 	w.runs[of] = append(w.runs[of], shape{text: text, at: at})
 }
 
-// thinned drops the middle of each run of moments that are alike.
+// longestPeriod is how many moments one poll may consist of. One that takes a
+// vote and gives it back sends two commands, and three with a script that a
+// node does not know.
+const longestPeriod = 3
+
+// thinned drops the middle of each row of moments that repeat, however many
+// moments one repetition has. The first and the last repetition stay:
+//
+//	SET nil, EVAL 0, SET nil, EVAL 0, SET nil, EVAL 0, SET OK
+//	first            dropped          last             another
 func (w *walk) thinned() []point {
 	drop := map[int]bool{}
 	for _, run := range w.runs {
-		for i := 1; i+1 < len(run); i++ {
-			if run[i-1].text == run[i].text && run[i].text == run[i+1].text {
-				drop[run[i].at] = true
+		for period := 1; period <= longestPeriod; period++ {
+			for from := 0; from+period < len(run); {
+				to := from
+				for to+period < len(run) && run[to].text == run[to+period].text {
+					to++
+				}
+				for i := from + period; i < to; i++ {
+					drop[run[i].at] = true
+				}
+				from = to + 1
 			}
 		}
 	}

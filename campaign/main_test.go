@@ -8,11 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/holdfast-io/holdfast/store"
 )
 
 // The test binary is its own child process: with this variable set it serves
@@ -25,8 +22,6 @@ const (
 	childServes = "serve"
 	childPanics = "panic" // on a goroutine of its own, as a lock's renewer might
 	childHangs  = "hang"
-	// childStumbles panics at every scenario that flushes scripts.
-	childStumbles = "stumble"
 )
 
 const seedOfDoom = 3
@@ -52,7 +47,7 @@ func serveBadly(how string) error {
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
 			var o order
-			if json.Unmarshal(lines.Bytes(), &o) == nil && doomed(o.Job, how) {
+			if json.Unmarshal(lines.Bytes(), &o) == nil && o.Job.Seed == seedOfDoom {
 				doom(how)
 			}
 			fmt.Fprintf(in, "%s\n", lines.Bytes())
@@ -60,13 +55,6 @@ func serveBadly(how string) error {
 		in.Close()
 	}()
 	return Serve(context.Background(), out, os.Stdout)
-}
-
-func doomed(j store.Job, how string) bool {
-	if how == childStumbles {
-		return strings.Contains(j.Inline, "scripts: true")
-	}
-	return j.Seed == seedOfDoom
 }
 
 func doom(how string) {

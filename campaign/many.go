@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/store"
 )
@@ -29,6 +30,9 @@ type Runner struct {
 	// Isolate uses child processes for few jobs too: a lock that is expected
 	// to panic must not take this process with it.
 	Isolate bool
+	// Skip leaves a job out when its turn has come; it may be nil, and is
+	// called by many at once.
+	Skip func(store.Job) bool
 	// Done is called after each run, one at a time; it may be nil.
 	Done func(reports.Run)
 
@@ -120,28 +124,73 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			put(i, run)
 			continue
 		}
-		if c == nil {
-			var err error
-			if c, err = r.start(); err != nil {
-				put(i, failed(jobs[i], err))
-				continue
-			}
+		if r.Skip != nil && r.Skip(jobs[i]) {
+			continue
 		}
-		run, err := c.playUntil(ctx, order{Job: jobs[i], Root: r.Root})
+		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root})
+		if err != nil && strings.Contains(err.Error(), foreignBubble) {
+			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root}) // in a fresh child, for the last one is dead
+		}
 		if err != nil {
-			c.end()
-			c = nil
 			if ctx.Err() != nil {
 				return
 			}
-			run = failed(jobs[i], err)
+			run = r.died(jobs[i], err)
 		}
 		put(i, run)
-		if c != nil && (len(run.Leaks) > 0 || run.Error != "") { // what was left behind must not slow the next run
+		_, bad := misconduct(run)
+		if c != nil && (len(run.Leaks) > 0 || run.Error != "" || bad) { // what was left behind must not slow the next run
 			c.end()
 			c = nil
 		}
 	}
+}
+
+// foreignBubble ends what the runtime says when something of an earlier run is
+// used in this one. Libraries keep timers in pools for the whole process, as
+// go-redis does for those who wait for a connection; a run in a process of its
+// own finds the pools empty. That is the simulator's affair and no lock's.
+const foreignBubble = "outside bubble"
+
+// playIn plays one job in the child, which it starts where there is none. It
+// leaves none where the child has died.
+func (r Runner) playIn(ctx context.Context, c **child, o order) (reports.Run, error) {
+	if *c == nil {
+		var err error
+		if *c, err = r.start(); err != nil {
+			*c = nil
+			return reports.Run{}, err
+		}
+	}
+	run, err := (*c).playUntil(ctx, o)
+	if err != nil {
+		(*c).end()
+		*c = nil
+	}
+	return run, err
+}
+
+// died is a job whose child is no more. What it could not say or write any more
+// is said and written here.
+func (r Runner) died(j store.Job, err error) reports.Run {
+	run := reports.Run{
+		Scenario: j.Scenario, Lock: j.Lock, World: j.World, Topology: j.Topology, Seed: j.Seed,
+		TTLNanos: int64(j.TTL), Expected: map[string]string{}, Error: err.Error(), Repeat: Repeat(j),
+	}
+	s, failure := ScenarioOf(j)
+	lock, unknown := FindLock(j.Lock)
+	if failure == nil && unknown == nil {
+		cfg := harness.Config{Scenario: s, Lock: lock, World: cluster.World(j.World), TTL: j.TTL, Topology: cluster.Topology(j.Topology)}.WithDefaults()
+		run.Scenario, run.About, run.Expected = s.Name, s.About, s.ExpectedOf(lock.Name)
+		run.Topology, run.TTLNanos = string(cfg.Topology), int64(cfg.TTL)
+	}
+	run = Conclude(run)
+	if r.Root != "" {
+		if err := store.SaveVerdict(j.Dir(r.Root), run); err != nil {
+			run.Error = errors.Join(errors.New(run.Error), err).Error()
+		}
+	}
+	return run
 }
 
 // childDied begins what is said of a child that is no more: a panic of a lock,

@@ -136,11 +136,10 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 
 // failed is a job that never became a run.
 func failed(j store.Job, err error) reports.Run {
-	return reports.Run{
+	return Conclude(reports.Run{
 		Scenario: j.Scenario, Lock: j.Lock, World: j.World, Topology: j.Topology, Seed: j.Seed,
-		TTLNanos: int64(j.TTL), Verdict: checker.Error, Outcome: string(checker.Error),
-		Expected: map[string]string{}, Error: err.Error(), Repeat: Repeat(j),
-	}
+		TTLNanos: int64(j.TTL), Expected: map[string]string{}, Error: err.Error(), Repeat: Repeat(j),
+	})
 }
 
 // judge puts what happened beside what was expected.
@@ -168,6 +167,10 @@ func judge(j store.Job, cfg harness.Config, res *harness.Result) reports.Run {
 
 // Conclude fills in what follows from the checks and the expectation.
 func Conclude(run reports.Run) reports.Run {
+	run = conduct(run)
+	if _, bad := misconduct(run); bad {
+		run.Leaks = nil // it left all there was
+	}
 	run.Verdict = checker.Overall(run.Checks)
 	if run.Error != "" {
 		run.Verdict = checker.Worst(run.Verdict, checker.Error)

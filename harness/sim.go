@@ -78,26 +78,64 @@ func runSim(ctx context.Context, cfg Config) *Result {
 
 	played := make(chan *Result, 1)
 	drained := make(chan error, 1)
-	var rec atomic.Pointer[history.Recorder]
+	var v vitals
 	go func() {
-		drained <- sim.Bubble(func() { played <- newSimRun(ctx, cfg, &rec).play() })
+		drained <- sim.Bubble(func() { played <- newSimRun(ctx, cfg, &v).play() })
 	}()
 	wall := cmp.Or(cfg.WallLimit, simWallLimit)
 	limit := time.NewTimer(wall)
 	defer limit.Stop()
-	select {
-	case r := <-played:
-		return awaitDrain(r, drained)
-	case err := <-drained: // ended without a result: it panicked
+	look := time.NewTicker(beat)
+	defer look.Stop()
+	for {
 		select {
 		case r := <-played:
-			return r
-		default:
+			return awaitDrain(r, drained)
+		case err := <-drained: // ended without a result: it panicked
+			select {
+			case r := <-played:
+				return r
+			default:
+			}
+			return v.saved(fmt.Errorf("%w: %w", ErrEndedEarly, orUnknown(err)))
+		case <-limit.C:
+			return v.saved(fmt.Errorf("%w within %v of wall time", ErrHangs, wall))
+		case <-look.C:
+			if !v.still() {
+				continue
+			}
+			if stack := stuckInLock(false); stack != "" {
+				return v.saved(fmt.Errorf("%w: its code let no virtual time go on for %v\n%s", ErrLockHangs, standstill*beat, stack))
+			}
 		}
-		return saved(&rec, fmt.Errorf("%w: %w", ErrEndedEarly, orUnknown(err)))
-	case <-limit.C:
-		return saved(&rec, fmt.Errorf("%w within %v of wall time", ErrHangs, wall))
 	}
+}
+
+// A lock that spins, or that waits for a mutex for ever, lets virtual time
+// stand. It is given up after so many looks at a history to which nothing was
+// added; looks are counted and not time, so that a machine that was stopped
+// itself blames nobody.
+const (
+	beat       = 250 * time.Millisecond
+	standstill = 12
+)
+
+// vitals are what is seen of a run from outside its bubble.
+type vitals struct {
+	rec   atomic.Pointer[history.Recorder]
+	beats atomic.Int64 // events and steps of the run
+	last  int64
+	count int
+}
+
+// still says that the run has not moved for too long.
+func (v *vitals) still() bool {
+	if now := v.beats.Load(); now != v.last {
+		v.last, v.count = now, 0
+		return false
+	}
+	v.count++
+	return v.count >= standstill
 }
 
 // BuildLock begins the error of a lock that refused to be built.
@@ -107,6 +145,8 @@ const BuildLock = "build lock"
 var (
 	ErrHangs      = errors.New("the simulation did not finish")
 	ErrEndedEarly = errors.New("the simulation ended early")
+	// ErrLockHangs: the stacks of the lock's goroutines follow.
+	ErrLockHangs = errors.New("the lock hangs")
 )
 
 func orUnknown(err error) error {
@@ -117,9 +157,9 @@ func orUnknown(err error) error {
 }
 
 // saved keeps the history of a run that broke.
-func saved(rec *atomic.Pointer[history.Recorder], err error) *Result {
+func (v *vitals) saved(err error) *Result {
 	r := &Result{Err: err}
-	if p := rec.Load(); p != nil {
+	if p := v.rec.Load(); p != nil {
 		r.History = p.Finish()
 	}
 	return r
@@ -146,6 +186,7 @@ type simRun struct {
 	cfg      Config
 	world    *sim.World
 	rec      *history.Recorder
+	vitals   *vitals
 	driver   *nemesis.Driver
 	live     *liveness
 	start    time.Time
@@ -155,10 +196,10 @@ type simRun struct {
 	running  atomic.Int32
 }
 
-func newSimRun(ctx context.Context, cfg Config, rec *atomic.Pointer[history.Recorder]) *simRun {
-	r := &simRun{ctx: ctx, cfg: cfg, start: time.Now()}
+func newSimRun(ctx context.Context, cfg Config, v *vitals) *simRun {
+	r := &simRun{ctx: ctx, cfg: cfg, start: time.Now(), vitals: v}
 	r.rec = history.NewRecorder(r.clock)
-	rec.Store(r.rec)
+	v.rec.Store(r.rec)
 	return r
 }
 
@@ -166,7 +207,10 @@ func newSimRun(ctx context.Context, cfg Config, rec *atomic.Pointer[history.Reco
 func (r *simRun) clock() int64 { return time.Since(r.start).Nanoseconds() }
 
 // record keeps an event; its own clock gives the time.
-func (r *simRun) record(ev history.Event) { r.rec.Record(ev) }
+func (r *simRun) record(ev history.Event) {
+	r.vitals.beats.Add(1)
+	r.rec.Record(ev)
+}
 
 // play is the whole run.
 func (r *simRun) play() *Result {
@@ -179,8 +223,7 @@ func (r *simRun) play() *Result {
 	r.driver.Start()
 	cancels, err := r.startClients(ctx)
 	if err != nil {
-		res.Err = err
-		r.tearDown(cancels)
+		res.Err = errors.Join(err, r.tearDown(cancels))
 		return res
 	}
 	interrupted := r.sleep(r.cfg.Scenario.Length.Of(r.cfg.TTL))
@@ -201,7 +244,7 @@ func (r *simRun) play() *Result {
 	if interrupted {
 		res.Err = errors.Join(res.Err, ErrInterrupted)
 	}
-	r.tearDown(cancels)
+	res.Err = errors.Join(res.Err, r.tearDown(cancels))
 	return res
 }
 
@@ -222,6 +265,7 @@ func (r *simRun) sleep(d time.Duration) (interrupted bool) {
 	for d > 0 && r.ctx.Err() == nil {
 		nap := min(d, r.cfg.TTL)
 		time.Sleep(nap)
+		r.vitals.beats.Add(1)
 		d -= nap
 	}
 	return r.ctx.Err() != nil
@@ -320,6 +364,7 @@ func (r *simRun) finish(cancels []context.CancelFunc) {
 	step := r.cfg.look()
 	for left := r.cfg.grace(); left > 0 && r.running.Load() > 0; left -= step {
 		time.Sleep(step)
+		r.vitals.beats.Add(1)
 	}
 	for _, cancel := range cancels {
 		cancel()
@@ -328,19 +373,46 @@ func (r *simRun) finish(cancels []context.CancelFunc) {
 }
 
 // tearDown closes what the run opened, the locks last: a lock may want to say
-// good-bye, and finds the network gone.
-func (r *simRun) tearDown(cancels []context.CancelFunc) {
+// good-bye, and finds the network gone. The error is of a lock that never comes
+// back to its caller.
+func (r *simRun) tearDown(cancels []context.CancelFunc) error {
 	for _, cancel := range cancels {
 		cancel()
 	}
 	if err := r.world.Close(); err != nil {
-		return
+		return nil
 	}
-	r.clients.Wait()
+	if !r.clientsEnd() {
+		// Its connections are closed and its contexts have ended.
+		return fmt.Errorf("%w: a call to it had not returned %v after everything was closed\n%s",
+			ErrLockHangs, farewell, stuckInLock(true))
+	}
 	for _, l := range r.locks {
 		if c, ok := l.(io.Closer); ok {
 			_ = c.Close() // the run is over and its history is closed
 		}
 	}
 	time.Sleep(simDrainTime)
+	return nil
+}
+
+// farewell is how long a call to the lock may go on, in virtual time, when all
+// that it could wait for has ended.
+const farewell = 10 * time.Minute
+
+// clientsEnd waits for the clients, and says whether they have ended.
+func (r *simRun) clientsEnd() bool {
+	ended := make(chan struct{})
+	go func() { // ends with the clients, or is left behind with them
+		r.clients.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
 }

@@ -12,6 +12,20 @@ import (
 // that behaves oddly: a TTL below one millisecond would reach Redis as
 // "PX 0", which some commands refuse and others take as "delete now".
 func (e Env) Check() error {
+	if err := e.CheckNodes(); err != nil {
+		return err
+	}
+	if e.TTL < time.Millisecond {
+		return fmt.Errorf("lock %q of client %q: the TTL is %v, the least that Redis can keep is 1ms",
+			e.Name, e.Client, e.TTL)
+	}
+	return nil
+}
+
+// CheckNodes is [Env.Check] without the TTL. Adapters of libraries call it:
+// what a library makes of an odd TTL is the library's own, and to refuse it in
+// its place would hide that.
+func (e Env) CheckNodes() error {
 	if len(e.Nodes) == 0 {
 		return fmt.Errorf("lock %q of client %q: no nodes to keep it on", e.Name, e.Client)
 	}
@@ -19,10 +33,6 @@ func (e Env) Check() error {
 		if node.Options == nil {
 			return fmt.Errorf("lock %q of client %q: node %d (%q) has no Options", e.Name, e.Client, i, node.Name)
 		}
-	}
-	if e.TTL < time.Millisecond {
-		return fmt.Errorf("lock %q of client %q: the TTL is %v, the least that Redis can keep is 1ms",
-			e.Name, e.Client, e.TTL)
 	}
 	return nil
 }

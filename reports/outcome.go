@@ -21,7 +21,7 @@ const (
 // once come before the damage they do, damage before a wrong answer, and a
 // wrong answer before a slow one. Checks that are not listed come after these,
 // in the order of the results.
-var gravity = []string{"exclusion", "updates", "fencing", "linearizability", "ownership", "lease", "liveness"}
+var gravity = []string{"conduct", "exclusion", "updates", "fencing", "linearizability", "ownership", "lease", "liveness"}
 
 func gravityOf(check string) int {
 	if i := slices.Index(gravity, check); i >= 0 {
@@ -256,6 +256,9 @@ func sortedKeys(m map[string]string) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// FirstLine is the first line of a text.
+func FirstLine(s string) string { return firstLine(s) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

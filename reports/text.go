@@ -208,11 +208,27 @@ func (p *page) story(r Run) {
 			}
 			p.say(fmt.Sprintf("  %-*s  ", checkWidth(bad), name), sentence(v))
 		}
+		p.stack(c)
 	}
 	for _, line := range []struct{ head, text string }{{"Whose fault: ", blame(bad)}, {"Damage: ", damage(r)}} {
 		if line.text != "" {
 			p.say(line.head, line.text)
 		}
+	}
+}
+
+// stackShown is how many lines of a stack are shown; the JSON has all.
+const stackShown = 12
+
+// stack shows where a lock panicked or hangs: the reason of a violation that
+// has several lines.
+func (p *page) stack(c checker.Result) {
+	lines := strings.Split(c.Reason, "\n")
+	if len(lines) < 2 {
+		return
+	}
+	for _, l := range lines[:min(len(lines), stackShown)] {
+		p.add("    | " + printable(strings.ReplaceAll(l, "\t", "  ")))
 	}
 }
 

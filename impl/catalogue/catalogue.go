@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-io/holdfast/impl/reentrant"
 	"github.com/holdfast-io/holdfast/impl/reference"
 	"github.com/holdfast-io/holdfast/impl/service"
+	"github.com/holdfast-io/holdfast/impl/unruly"
 	"github.com/holdfast-io/holdfast/impl/watchdog"
 )
 
@@ -141,9 +142,22 @@ func Everything() []Entry {
 	return slices.Concat(All(), Advanced(), ThirdParty(), Mutants())
 }
 
+// Unruly returns the locks that panic, spin or never come back. No list has
+// them: they are there to show what the harness makes of that.
+func Unruly() []Entry {
+	twin := five()[0] // basic
+	var entries []Entry
+	for _, u := range unruly.All() {
+		e := twin
+		e.Name, e.About, e.New, e.TwinOf, e.Unsafe = "unruly-"+u.Name, u.About, u.New, twin.Name, u.About
+		entries = append(entries, e)
+	}
+	return entries
+}
+
 // Find returns the lock of that name, whichever group it is in.
 func Find(name string) (Entry, bool) {
-	for _, e := range Everything() {
+	for _, e := range slices.Concat(Everything(), Unruly()) {
 		if e.Name == name {
 			return e, true
 		}

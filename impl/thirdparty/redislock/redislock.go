@@ -49,7 +49,7 @@ type Lock struct {
 }
 
 // New builds the lock on the environment's first node, without options. It
-// fails only for an environment that [impl.Env.Check] refuses.
+// fails only for an environment that [impl.Env.CheckNodes] refuses.
 func New(env impl.Env) (impl.Lock, error) {
 	return build(env, func() *redislock.Options { return nil })
 }
@@ -77,7 +77,7 @@ func NewWithMetadata(env impl.Env) (impl.Lock, error) {
 }
 
 func build(env impl.Env, options func() *redislock.Options) (impl.Lock, error) {
-	if err := env.Check(); err != nil {
+	if err := env.CheckNodes(); err != nil {
 		return nil, err
 	}
 	client := redis.NewClient(env.Nodes[0].Options())

@@ -63,7 +63,7 @@ type Lock struct {
 }
 
 // New builds the lock on all the environment's nodes, with the library's
-// defaults. It fails only for an environment that [impl.Env.Check] refuses.
+// defaults. It fails only for an environment that [impl.Env.CheckNodes] refuses.
 func New(env impl.Env) (impl.Lock, error) { return build(env) }
 
 // NewSingle is [New] on the environment's first node, as the README shows it.
@@ -85,7 +85,7 @@ func NewSetNXOnExtend(env impl.Env) (impl.Lock, error) {
 }
 
 func build(env impl.Env, options ...redsync.Option) (impl.Lock, error) {
-	if err := env.Check(); err != nil {
+	if err := env.CheckNodes(); err != nil {
 		return nil, err
 	}
 	l := &Lock{

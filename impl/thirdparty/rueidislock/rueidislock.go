@@ -57,7 +57,7 @@ type Lock struct {
 }
 
 // New builds the lock on the environment's first node with the README's
-// options. It connects at once. Errors: an environment that [impl.Env.Check]
+// options. It connects at once. Errors: an environment that [impl.Env.CheckNodes]
 // refuses, a node that cannot be reached, a server without CLIENT TRACKING.
 func New(env impl.Env) (impl.Lock, error) {
 	return build(env, rueidislock.LockerOption{NoLoopTracking: true})
@@ -73,7 +73,7 @@ func NewWithoutCache(env impl.Env) (impl.Lock, error) {
 }
 
 func build(env impl.Env, option rueidislock.LockerOption) (impl.Lock, error) {
-	if err := env.Check(); err != nil {
+	if err := env.CheckNodes(); err != nil {
 		return nil, err
 	}
 	node := env.Nodes[0]

@@ -43,9 +43,9 @@ type Lock struct {
 }
 
 // New builds the lock on the environment's first node. It fails only for an
-// environment that [impl.Env.Check] refuses.
+// environment that [impl.Env.CheckNodes] refuses.
 func New(env impl.Env) (impl.Lock, error) {
-	if err := env.Check(); err != nil {
+	if err := env.CheckNodes(); err != nil {
 		return nil, err
 	}
 	return &Lock{
