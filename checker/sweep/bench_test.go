@@ -25,25 +25,29 @@ func (w workload) history() []Op {
 	r := rand.New(rand.NewPCG(1, 1))
 	ops := make([]Op, 0, w.ops+2)
 	now := int64(1000)
+	number := 0 // of the last acquisition
 	for hold := 0; len(ops) < w.ops; hold++ {
+		number++
 		granted := now + r.Int64N(3)
 		returned := granted + r.Int64N(30)
 		released := returned + r.Int64N(50)
 		freed := released + r.Int64N(10)
-		op := Op{ID: len(ops), Hold: hold, Owner: hold % 8, Call: granted - r.Int64N(400), Return: returned,
+		op := Op{ID: len(ops), Hold: number, Owner: hold % 8, Call: granted - r.Int64N(400), Return: returned,
 			LeaseEnd: granted + 10_000, Fence: uint64(hold + 1)}
 		if w.rules.Model == ReadWrite && r.IntN(2) == 0 {
 			op.Kind = RAcquire
 		}
-		ops = append(ops, op, Op{ID: len(ops) + 1, Hold: hold, Owner: op.Owner, Kind: op.Kind + 1,
+		ops = append(ops, op, Op{ID: len(ops) + 1, Hold: number, Owner: op.Owner, Kind: op.Kind + 1,
 			Call: released, Return: freed + r.Int64N(10)})
 		if w.lost > 0 && hold%w.lost == 0 {
-			ops = append(ops, Op{ID: len(ops), Hold: -hold - 1, Owner: 9, Outcome: Unknown,
+			number++
+			ops = append(ops, Op{ID: len(ops), Hold: number, Owner: 9, Outcome: Unknown,
 				Call: granted, LeaseEnd: granted + 500})
 		}
 		if w.refusals && r.IntN(3) == 0 {
 			at := granted + r.Int64N(freed-granted+1)
-			ops = append(ops, Op{ID: len(ops), Hold: 1_000_000_000 + hold, Owner: 10, Outcome: Busy,
+			number++
+			ops = append(ops, Op{ID: len(ops), Hold: number, Owner: 10, Outcome: Busy,
 				Call: at - r.Int64N(5), Return: at + r.Int64N(5)})
 		}
 		now = freed

@@ -1,10 +1,6 @@
 package sweep
 
-import (
-	"cmp"
-	"slices"
-	"sort"
-)
+import "slices"
 
 // answers decides, after exclusion has found nothing, whether each refused
 // acquire had somebody in its way at some moment of its call. It reports a
@@ -15,8 +11,10 @@ import (
 // left lies between two cores and touches neither.
 func (j *judge) answers() *finding {
 	differs := j.nextOfOtherClass()
+	at := 0
 	for _, b := range j.busy {
-		if !j.surelyHeld(b, differs) {
+		at = seek(len(j.blocks), at, func(i int) bool { return j.blocks[i].to >= b.call })
+		if !j.surelyHeld(b, at, differs) {
 			j.open = append(j.open, b)
 		}
 	}
@@ -42,30 +40,35 @@ func (j *judge) answers() *finding {
 //	A [1  5][5        20]    if A comes first, B is held from 5 up to 20,
 //	B    [3 5][5   9]        if B comes first, A is
 func (j *judge) settled() bool {
-	j.solids = j.solids[:0]
-	for i := range j.holds {
-		h := &j.holds[i]
-		if h.optional {
-			continue
-		}
-		if h.free < h.granted || h.forked {
+	for at := range j.ways {
+		if !j.holds[at].optional {
 			return false
 		}
-		j.solids = append(j.solids, int32(i))
 	}
-	slices.SortFunc(j.solids, func(a, b int32) int {
-		x, y := &j.holds[a], &j.holds[b]
-		return cmp.Or(cmp.Compare(x.granted, y.granted), cmp.Compare(x.free, y.free))
+	instants := make([]core, 0, len(j.brief))
+	for _, at := range j.brief {
+		h := &j.holds[at]
+		if h.free < h.granted {
+			return false
+		}
+		instants = append(instants, h.core(at))
+	}
+	j.solids = merge(j.solids, instants, func(a, b core) bool {
+		return a.granted < b.granted || a.granted == b.granted && a.free < b.free
 	})
+	if len(instants) == 0 {
+		return true
+	}
 	for i := 1; i < len(j.solids); i++ {
-		if j.holds[j.solids[i-1]].granted == j.holds[j.solids[i]].free {
+		if j.solids[i-1].granted == j.solids[i].free {
 			return false
 		}
 	}
 	// A refusal during such an instant is explained.
+	at := 0
 	j.open = slices.DeleteFunc(j.open, func(b busy) bool {
-		g := j.gapOf(b)
-		return g.before >= 0 && g.start >= b.call
+		at = j.after(b, at)
+		return at > 0 && j.solids[at-1].free >= b.call
 	})
 	return true
 }
@@ -84,8 +87,9 @@ func (j *judge) nextOfOtherClass() []int32 {
 	return next
 }
 
-func (j *judge) surelyHeld(b busy, differs []int32) bool {
-	i := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].to >= b.call })
+// surelyHeld says whether a refusal meets a core, where i is the first block that
+// ends after its call.
+func (j *judge) surelyHeld(b busy, i int, differs []int32) bool {
 	if i < len(j.blocks) && j.rules.Model != Semaphore && j.blocks[i].class == b.class {
 		i = int(differs[i])
 	}
@@ -121,20 +125,15 @@ func (j *judge) surelyHeld(b busy, differs []int32) bool {
 // It serves one gap only, and every later gap as well as this one: gaps come in
 // order, and so do their first returns and their ends. So any will do.
 func (j *judge) gaps() *finding {
-	slices.SortFunc(j.open, func(a, b busy) int { return cmp.Compare(a.ret, b.ret) })
-	var byCall []int32
-	twoWays := false
-	for i := range j.holds {
-		if h := &j.holds[i]; h.optional {
-			byCall = append(byCall, int32(i))
-			twoWays = twoWays || h.forked
-		}
-	}
-	slices.SortFunc(byCall, func(a, b int32) int { return cmp.Compare(j.holds[a].called, j.holds[b].called) })
-	called, free := 0, waiting{}
+	arrange(j.open, func(a, b busy) bool { return a.ret < b.ret })
+	byCall := j.optional
+	twoWays := len(j.ways) > 0
+	arrange(byCall, func(a, b int32) bool { return j.holds[a].called < j.holds[b].called })
+	called, free, place := 0, waiting{}, 0
 	used := 0
 	for at := 0; at < len(j.open); {
-		g := j.gapOf(j.open[at])
+		var g gap
+		g, place = j.gapOf(j.open[at], place)
 		var first *busy
 		for ; at < len(j.open) && j.open[at].call < g.end; at++ {
 			b := &j.open[at]
@@ -170,18 +169,24 @@ type gap struct {
 	before, after int32
 }
 
-func (j *judge) gapOf(b busy) gap {
+// after is the first core that starts after a refusal.
+func (j *judge) after(b busy, near int) int {
+	return seek(len(j.solids), near, func(i int) bool { return j.solids[i].granted > b.ret })
+}
+
+// gapOf finds the gap that a refusal returned in, near the place of another.
+func (j *judge) gapOf(b busy, near int) (gap, int) {
 	g := gap{start: -Infinity, end: Infinity, late: -Infinity, early: Infinity, before: -1, after: -1}
-	i := sort.Search(len(j.solids), func(i int) bool { return j.holds[j.solids[i]].granted > b.ret })
+	i := j.after(b, near)
 	if i < len(j.solids) {
-		h := &j.holds[j.solids[i]]
-		g.after, g.end, g.early = j.solids[i], h.granted, h.called
+		h := &j.holds[j.solids[i].hold]
+		g.after, g.end, g.early = j.solids[i].hold, h.granted, h.called
 	}
 	if i > 0 {
-		h := &j.holds[j.solids[i-1]]
-		g.before, g.start, g.late = j.solids[i-1], h.free, h.freed
+		h := &j.holds[j.solids[i-1].hold]
+		g.before, g.start, g.late = j.solids[i-1].hold, h.free, h.freed
 	}
-	return g
+	return g, i
 }
 
 // waiting counts acquires by the moment from which they may end.

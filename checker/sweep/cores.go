@@ -1,8 +1,6 @@
 package sweep
 
 import (
-	"cmp"
-	"slices"
 	"sort"
 )
 
@@ -41,7 +39,7 @@ type block struct {
 // not. So would placing a release at its return: B granted in [5 6] is legal if
 // A, released in [4 8], was freed before.
 func (j *judge) exclusion() *finding {
-	var chain []int32
+	var chain []ticket
 	if j.fenced() {
 		var found *finding
 		if chain, found = j.fences(); found != nil {
@@ -51,87 +49,82 @@ func (j *judge) exclusion() *finding {
 	if found := j.overlap(); found != nil {
 		return found
 	}
-	for i := range j.holds {
-		h := &j.holds[i]
-		if h.optional || h.solid() || h.fence != 0 {
-			continue
-		}
-		if j.room(h.free, h.class) > h.granted {
+	for _, at := range j.brief {
+		if h := &j.holds[at]; j.fence(h) == 0 && j.room(h.free, h.class) > h.granted {
 			return j.noRoom(h)
 		}
 	}
 	return j.placeFenced(chain)
 }
 
-// overlap sweeps over the starts and ends of cores, ends first.
+// overlap sweeps over the cores in the order of their starts. It lists the
+// blocks if anybody will ask for them.
 func (j *judge) overlap() *finding {
-	starts := make([]int32, 0, len(j.holds))
-	wanted := j.rules.StrictBusy // whether anybody will ask for the blocks
-	for i := range j.holds {
-		switch h := &j.holds[i]; {
-		case h.optional:
-		case h.solid():
-			starts = append(starts, int32(i))
-		default:
-			wanted = true
-		}
+	if j.unsorted {
+		arrange(j.solids, func(a, b core) bool { return a.granted < b.granted })
 	}
-	slices.SortFunc(starts, func(a, b int32) int { return cmp.Compare(j.holds[a].granted, j.holds[b].granted) })
-	ends := make([]int64, len(starts))
-	for i, s := range starts {
-		ends[i] = j.holds[s].free
-	}
-	slices.Sort(ends)
-	j.solids = starts
+	wanted := j.rules.StrictBusy || len(j.brief) > 0
 	if wanted {
-		j.blocks = make([]block, 0, len(starts))
+		j.blocks = make([]block, 0, len(j.solids))
 	}
-
-	full := 1
-	semaphore := j.rules.Model == Semaphore
-	if semaphore {
-		full = j.permits()
+	if j.rules.Model == Semaphore {
+		return j.permitted(wanted)
 	}
-	active, next := 0, 0
-	var longest int32 // of the holds in the current block
-	var open int64
-	for _, s := range starts {
-		h := &j.holds[s]
-		for ends[next] <= h.granted {
-			if active == full && wanted {
-				j.blocks = append(j.blocks, block{from: open, to: ends[next], class: j.blockClass(longest)})
-			}
-			active--
-			next++
-		}
+	var longest core // of the holds in the current block
+	open := int64(0)
+	for i, c := range j.solids {
 		switch {
-		case semaphore && active == full:
-			return j.crowd(h)
-		case !semaphore && active > 0 && j.holds[longest].class != h.class:
-			return j.collision(&j.holds[longest], h)
-		}
-		if active == 0 || h.free > j.holds[longest].free {
-			longest = s
-		}
-		active++
-		if active == full {
-			open = h.granted
+		case i == 0 || longest.free <= c.granted:
+			if i > 0 && wanted {
+				j.blocks = append(j.blocks, block{from: open, to: longest.free, class: longest.class})
+			}
+			open, longest = c.granted, c
+		case longest.class != c.class:
+			return j.collision(&j.holds[longest.hold], &j.holds[c.hold])
+		case c.free > longest.free:
+			longest = c
 		}
 	}
-	for ; active > 0; active, next = active-1, next+1 {
-		if active == full && wanted {
-			j.blocks = append(j.blocks, block{from: open, to: ends[next], class: j.blockClass(longest)})
-		}
+	if len(j.solids) > 0 && wanted {
+		j.blocks = append(j.blocks, block{from: open, to: longest.free, class: longest.class})
 	}
 	return nil
 }
 
-// blockClass is none for a semaphore: whoever asks finds its permits taken.
-func (j *judge) blockClass(h int32) int32 {
-	if j.rules.Model == Semaphore {
-		return -1
+// permitted is overlap for a semaphore: it sweeps over the starts and ends of
+// cores, ends first. Its blocks have no class: whoever asks finds all permits
+// taken.
+func (j *judge) permitted(wanted bool) *finding {
+	ends := make([]int64, len(j.solids))
+	for i := range j.solids {
+		ends[i] = j.solids[i].free
 	}
-	return j.holds[h].class
+	arrange(ends, func(a, b int64) bool { return a < b })
+	full := j.permits()
+	active, next := 0, 0
+	open := int64(0)
+	leave := func() {
+		if active == full && wanted {
+			j.blocks = append(j.blocks, block{from: open, to: ends[next], class: -1})
+		}
+		active, next = active-1, next+1
+	}
+	for _, c := range j.solids {
+		for ends[next] <= c.granted {
+			leave()
+		}
+		if active == full {
+			return j.crowd(&j.holds[c.hold])
+		}
+		active++
+		if active == full {
+			open = c.granted
+		}
+	}
+	for active > 0 {
+		leave()
+	}
+	return nil
 }
 
 // room is the first moment from t on at which a hold of the class can hold for
@@ -150,23 +143,14 @@ func (j *judge) room(t int64, class int32) int64 {
 //
 //	outer [1        10]  fence 5     granted by 6, since the inner one came later
 //	inner    [2   6]     fence 6
-func (j *judge) fences() ([]int32, *finding) {
-	var chain []int32
-	for i := range j.holds {
-		if h := &j.holds[i]; !h.optional && h.fence != 0 {
-			chain = append(chain, int32(i))
-		}
-	}
-	slices.SortFunc(chain, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(j.holds[a].fence, j.holds[b].fence), cmp.Compare(j.holds[a].granted, j.holds[b].granted))
-	})
+func (j *judge) fences() ([]ticket, *finding) {
+	chain := j.tickets()
 	// by is the hold that the deadline of those with lower fences stems from.
 	by := int32(-1)
 	deadline := Infinity
 	for end := len(chain); end > 0; {
 		start := end - 1
-		fence := j.holds[chain[start]].fence
-		for start > 0 && j.holds[chain[start-1]].fence == fence {
+		for start > 0 && chain[start-1].fence == chain[end-1].fence {
 			start--
 		}
 		group := chain[start:end]
@@ -175,35 +159,79 @@ func (j *judge) fences() ([]int32, *finding) {
 		}
 		first, least := by, deadline
 		for _, g := range group {
-			h := &j.holds[g]
-			if h.called > deadline {
-				return nil, j.backwards(h, &j.holds[by])
+			if g.called > deadline {
+				return nil, j.backwards(&j.holds[g.hold], &j.holds[by])
 			}
-			if h.granted < least {
-				first, least = g, h.granted
+			if g.granted < least {
+				first, least = g.hold, g.granted
 			}
-			if h.granted > deadline {
-				h.granted, h.pulled = deadline, by+1
+			if g.granted > deadline {
+				j.pull(g.hold, deadline, by)
 			}
 		}
 		by, deadline = first, least
 		end = start
 	}
+	if j.pulled != nil {
+		j.solids, j.brief, j.optional, j.unsorted = j.solids[:0], j.brief[:0], j.optional[:0], false
+		for i := range j.holds {
+			j.place(int32(i))
+		}
+	}
 	return chain, nil
 }
 
+// ticket is a hold in the order of fences.
+type ticket struct {
+	fence           uint64
+	called, granted int64 // before its deadline was pulled
+	hold            int32
+}
+
+// tickets are in the order of fences, and of grants among those with one fence.
+func (j *judge) tickets() []ticket {
+	chain := make([]ticket, 0, len(j.holds))
+	for i := range j.holds {
+		h := &j.holds[i]
+		if h.optional {
+			continue
+		}
+		if fence := j.fence(h); fence != 0 {
+			chain = append(chain, ticket{fence: fence, called: h.called, granted: h.granted, hold: int32(i)})
+		}
+	}
+	arrange(chain, func(a, b ticket) bool {
+		return a.fence < b.fence || a.fence == b.fence && a.granted < b.granted
+	})
+	return chain
+}
+
+// pull makes a hold granted by a deadline that another one set.
+func (j *judge) pull(at int32, deadline int64, by int32) {
+	if j.pulled == nil {
+		j.pulled = map[int32]int32{}
+	}
+	h := &j.holds[at]
+	h.granted = deadline
+	j.pulled[h.acquire] = by
+}
+
 // repeated judges holds that carry one fence: only a nest may.
-func (j *judge) repeated(group []int32) *finding {
+func (j *judge) repeated(group []ticket) *finding {
 	if len(group) == 1 {
 		return nil
 	}
-	one, two := &j.holds[group[0]], &j.holds[group[1]]
+	one, two := &j.holds[group[0].hold], &j.holds[group[1].hold]
 	if j.rules.Model == Fenced {
 		return j.twice(one, two)
 	}
+	if j.repeats == nil {
+		j.repeats = map[uint64]bool{}
+	}
+	j.repeats[group[0].fence] = true
 	reach := one.free
 	for _, g := range group[1:] {
-		h := &j.holds[g]
+		h := &j.holds[g.hold]
 		if h.class != one.class {
 			return j.twice(one, h)
 		}
@@ -224,15 +252,15 @@ func (j *judge) repeated(group []int32) *finding {
 // order only needs it to have been granted.
 //
 // Repeated fences that are contested are left to the search, which places all.
-func (j *judge) placeFenced(chain []int32) *finding {
-	if j.contested {
+func (j *judge) placeFenced(chain []ticket) *finding {
+	if j.contested || len(j.brief) == 0 {
 		return nil
 	}
 	last, reach := -Infinity, -Infinity // the last grant, the end of the last class's cores
 	class := int32(-1)
 	run := 0 // since when each was pushed by the one before
 	for i, c := range chain {
-		h := &j.holds[c]
+		h := &j.holds[c.hold]
 		if h.solid() {
 			if h.class != class {
 				class, reach = h.class, -Infinity

@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,23 +28,24 @@ var models = []struct {
 // patience with the reference, for one history.
 const patience = time.Second
 
-// disagree says how the sweep and the reference differ about a history, or "".
-func disagree(rules Rules, ops []Op) (string, Report) {
-	got := Check(rules, ops)
+// disagree says how the sweep and the reference differ about a history, or "",
+// and whether both had an answer in time.
+func disagree(rules Rules, ops []Op) (how string, got Report, compared bool) {
+	got = Check(rules, ops)
 	if got.Verdict == Undecided {
-		return "", got
+		return "", got, false
 	}
 	model, history := referenceFor(rules, ops)
 	want := porcupine.CheckOperationsTimeout(model, history, patience)
 	if want != porcupine.Unknown && (want == porcupine.Ok) != (got.Verdict == Linearizable) {
-		return fmt.Sprintf("the reference says %v, the sweep %v (%v: %s)", want, got.Verdict, got.Ops, got.Text), got
+		return fmt.Sprintf("the reference says %v, the sweep %v (%v: %s)", want, got.Verdict, got.Ops, got.Text), got, true
 	}
-	return "", got
+	return "", got, want != porcupine.Unknown
 }
 
 // shrink takes calls away and makes times smaller as long as the two disagree.
 func shrink(rules Rules, ops []Op) []Op {
-	bad := func(ops []Op) bool { d, _ := disagree(rules, ops); return d != "" }
+	bad := func(ops []Op) bool { d, _, _ := disagree(rules, ops); return d != "" }
 	for again := true; again; {
 		again = false
 		for i := 0; i < len(ops); i++ {
@@ -95,12 +100,65 @@ func rounds(t *testing.T) int {
 		return n
 	}
 	switch {
-	case os.Getenv("HOLDFAST_LONG") != "":
+	case os.Getenv("HOLDFAST_LONG") != "" && strings.HasPrefix(t.Name(), "TestAgreesWithReference"):
 		return 1_000_000
+	case os.Getenv("HOLDFAST_LONG") != "":
+		return 200_000
 	case testing.Short():
 		return 300
 	}
 	return 4000
+}
+
+// tally counts what became of the histories, over all workers.
+type tally struct {
+	mu    sync.Mutex
+	count map[string]int
+	wrong string
+}
+
+func (c *tally) add(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range names {
+		c.count[n]++
+	}
+}
+
+// fail keeps the first complaint, and says whether there is one.
+func (c *tally) fail(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wrong == "" {
+		c.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+func (c *tally) failed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrong != ""
+}
+
+// spread judges histories on all cores, in blocks of seeds.
+func spread(n int, c *tally, one func(seed uint64)) {
+	const block = 256
+	var next atomic.Uint64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for {
+				end := next.Add(block)
+				if end-block >= uint64(n) || c.failed() {
+					return
+				}
+				for seed := end - block; seed < min(end, uint64(n)); seed++ {
+					one(seed)
+				}
+			}
+		})
+	}
+	workers.Wait()
 }
 
 // TestAgreesWithReference compares the sweep with porcupine on histories of a
@@ -108,38 +166,51 @@ func rounds(t *testing.T) int {
 func TestAgreesWithReference(t *testing.T) {
 	for _, m := range models {
 		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			count := map[string]int{}
-			started, slowest := time.Now(), time.Duration(0)
-			for seed := range uint64(rounds(t)) {
-				r := rand.New(rand.NewPCG(seed, uint64(m.model)+seedBase()))
-				rules := randomRules(r, m.model)
-				ops, changed := draw(r, rules)
-				began := time.Now()
-				d, got := disagree(rules, ops)
-				slowest = max(slowest, time.Since(began))
-				if d != "" {
-					ops = shrink(rules, ops)
-					d, _ = disagree(rules, ops)
-					t.Fatalf("seed %d: %s\n%s", seed, d, timeline(rules, ops))
-				}
-				if !changed && got.Verdict != Linearizable && !(got.Verdict == Undecided && got.Searched) {
-					t.Fatalf("seed %d: a correct lock is %v: %s%s\n%s", seed, got.Verdict, got.Reason, got.Text, timeline(rules, ops))
-				}
-				count[got.Verdict.String()]++
-				if got.Searched {
-					count["searched"]++
-				}
-				if got.Verdict == Undecided && got.Searched {
-					count["gave up"]++
-				}
+			c := &tally{count: map[string]int{}}
+			started, n := time.Now(), rounds(t)
+			spread(n, c, func(seed uint64) { c.compare(m.model, seed) })
+			if c.wrong != "" {
+				t.Fatal(c.wrong)
 			}
-			t.Log(count, time.Since(started), slowest)
-			if n := rounds(t); count["illegal"] < n/20 || count["linearizable"] < n/4 || count["gave up"] > n/50 {
-				t.Errorf("the histories are too much alike: %v", count)
+			t.Log(c.count, time.Since(started))
+			if judged := c.count["linearizable"] + c.count["illegal"] + c.count["undecided"]; judged != n {
+				t.Errorf("%d histories judged, not %d", judged, n)
+			}
+			if c.count["illegal"] < n/20 || c.count["linearizable"] < n/4 || c.count["gave up"] > n/50 || c.count["not compared"] > n/50 {
+				t.Errorf("the histories are too much alike: %v", c.count)
 			}
 		})
 	}
+}
+
+// compare judges the history of a seed.
+func (c *tally) compare(m Model, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, uint64(m)+seedBase()))
+	rules := randomRules(r, m)
+	ops, changed := draw(r, rules)
+	d, got, compared := disagree(rules, ops)
+	if d != "" {
+		ops = shrink(rules, ops)
+		d, _, _ = disagree(rules, ops)
+		c.fail("seed %d: %s\n%s", seed, d, timeline(rules, ops))
+		return
+	}
+	gaveUp := got.Verdict == Undecided && got.Searched
+	if !changed && got.Verdict != Linearizable && !gaveUp {
+		c.fail("seed %d: a correct lock is %v: %s%s\n%s", seed, got.Verdict, got.Reason, got.Text, timeline(rules, ops))
+		return
+	}
+	what := []string{got.Verdict.String()}
+	if got.Searched {
+		what = append(what, "searched")
+	}
+	if gaveUp {
+		what = append(what, "gave up")
+	}
+	if !compared && got.Verdict != Undecided {
+		what = append(what, "not compared")
+	}
+	c.add(what...)
 }
 
 func seedBase() uint64 {

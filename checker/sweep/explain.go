@@ -27,8 +27,8 @@ func (j *judge) holdOps(holds ...*hold) []int32 {
 	var ops []int32
 	for _, h := range holds {
 		ops = append(ops, h.acquire)
-		if h.pulled > 0 {
-			ops = append(ops, j.proof(&j.holds[h.pulled-1])...)
+		if by, ok := j.pulled[h.acquire]; ok {
+			ops = append(ops, j.proof(&j.holds[by])...)
 		}
 		if h.ended >= 0 {
 			ops = append(ops, h.ended)
@@ -44,7 +44,7 @@ func (j *judge) holdOps(holds ...*hold) []int32 {
 // which its caller had heard of it.
 func (j *judge) proof(h *hold) []int32 {
 	a := &j.ops[h.acquire]
-	if a.Outcome == OK && h.pulled == 0 && (a.LeaseEnd == 0 || a.LeaseEnd > a.Return) {
+	if _, pulled := j.pulled[h.acquire]; a.Outcome == OK && !pulled && (a.LeaseEnd == 0 || a.LeaseEnd > a.Return) {
 		return []int32{h.acquire}
 	}
 	return j.holdOps(h)
@@ -92,10 +92,11 @@ func (j *judge) id(op int32) int { return j.ops[op].ID }
 
 // by is the moment by which a hold was granted, and how that is known.
 func (j *judge) by(h *hold) string {
+	by, pulled := j.pulled[h.acquire]
 	switch {
-	case h.pulled > 0:
-		o := &j.holds[h.pulled-1]
-		return fmt.Sprintf("%d (before acquire %d, which got the higher fence %d)", h.granted, j.id(o.acquire), o.fence)
+	case pulled:
+		o := &j.holds[by]
+		return fmt.Sprintf("%d (before acquire %d, which got the higher fence %d)", h.granted, j.id(o.acquire), j.fence(o))
 	case j.ops[h.acquire].Outcome == Unknown:
 		return fmt.Sprintf("%d (as its release shows)", h.granted)
 	}
@@ -139,7 +140,7 @@ func (j *judge) crowd(h *hold) *finding {
 	f := &finding{ops: j.proof(h)}
 	var names []string
 	for _, s := range j.solids {
-		o := &j.holds[s]
+		o := &j.holds[s.hold]
 		if o != h && o.granted <= h.granted && o.free > h.granted && len(names) < j.permits() {
 			f.ops = append(f.ops, j.holdOps(o)...)
 			names = append(names, fmt.Sprintf("%s, %s", j.since(o), j.until(o)))
@@ -174,7 +175,7 @@ func (j *judge) filling(h *hold) []*hold {
 	}
 	var best *hold
 	for _, s := range j.solids {
-		o := &j.holds[s]
+		o := &j.holds[s.hold]
 		if o.granted > h.granted || o.free <= h.free {
 			continue
 		}
@@ -199,39 +200,39 @@ func (j *judge) filling(h *hold) []*hold {
 // noPlace names a hold that finds no moment in the order of fences, and those
 // that push it: the ones before it in the order, up to where none was pushed,
 // and whoever surely held meanwhile.
-func (j *judge) noPlace(h *hold, pushers []int32) *finding {
+func (j *judge) noPlace(h *hold, pushers []ticket) *finding {
 	f := &finding{ops: j.holdOps(h)}
 	from := h.called
 	for _, p := range pushers {
-		f.ops = append(f.ops, j.holdOps(&j.holds[p])...)
-		from = min(from, j.holds[p].called)
+		f.ops = append(f.ops, j.holdOps(&j.holds[p.hold])...)
+		from = min(from, p.called)
 	}
 	for _, s := range j.solids {
-		if o := &j.holds[s]; o.granted <= h.granted && o.free >= from {
+		if o := &j.holds[s.hold]; o.granted <= h.granted && o.free >= from {
 			f.ops = append(f.ops, j.holdOps(o)...)
 		}
 	}
 	for i := range j.holds {
 		// The return that pulled its deadline forward.
-		if o := &j.holds[i]; !o.optional && o.fence > h.fence && o.granted == h.granted {
+		if o := &j.holds[i]; !o.optional && j.fence(o) > j.fence(h) && o.granted == h.granted {
 			f.ops = append(f.ops, j.holdOps(o)...)
 			break
 		}
 	}
 	f.text = fmt.Sprintf("acquire %d got fence %d, and the lock was free for it at no moment between %d and %d that is after the grants of all lower fences",
-		j.id(h.acquire), h.fence, h.free, h.granted)
+		j.id(h.acquire), j.fence(h), h.free, h.granted)
 	return f
 }
 
 func (j *judge) backwards(lower, higher *hold) *finding {
 	return &finding{ops: append(j.proof(higher), j.proof(lower)...),
 		text: fmt.Sprintf("acquire %d got fence %d but was not called before %d, when acquire %d had been granted, by %d, with the higher fence %d",
-			j.id(lower.acquire), lower.fence, lower.called, j.id(higher.acquire), j.ops[higher.acquire].Return, higher.fence)}
+			j.id(lower.acquire), j.fence(lower), lower.called, j.id(higher.acquire), j.ops[higher.acquire].Return, j.fence(higher))}
 }
 
 func (j *judge) twice(one, two *hold) *finding {
 	return &finding{ops: append(j.proof(one), j.proof(two)...),
-		text: fmt.Sprintf("acquires %d and %d both got fence %d", j.id(one.acquire), j.id(two.acquire), one.fence)}
+		text: fmt.Sprintf("acquires %d and %d both got fence %d", j.id(one.acquire), j.id(two.acquire), j.fence(one))}
 }
 
 // selfContradiction notes a hold that was gone before it can have ended.
@@ -275,7 +276,7 @@ func (j *judge) stuck(f *frontier, e event) *finding {
 	case leaves:
 		found.text = "only an acquire without an answer explains the refusals, and it would still hold"
 		for _, s := range j.solids {
-			if h := &j.holds[s]; h.granted == f.limit {
+			if h := &j.holds[s.hold]; h.granted == f.limit {
 				found.ops = j.proof(h)
 				found.text += fmt.Sprintf(" when acquire %d was granted, by %s", j.id(h.acquire), j.by(h))
 				break
@@ -317,7 +318,7 @@ func (j *judge) stuck(f *frontier, e event) *finding {
 // more, with no refusals but those that it is stuck for: of the last few, and in
 // a history that is quick to judge.
 func (j *judge) explained(now int64) (Report, bool) {
-	const few, quick = 16, 20_000
+	const most, quick = 16, 20_000
 	var kept []busy
 	for _, b := range j.open {
 		if b.call <= now {
@@ -325,7 +326,7 @@ func (j *judge) explained(now int64) (Report, bool) {
 		}
 	}
 	slices.SortFunc(kept, func(a, b busy) int { return cmp.Compare(b.ret, a.ret) })
-	kept = kept[:min(few, len(kept))]
+	kept = kept[:min(most, len(kept))]
 	if j.again || len(j.ops) > quick || j.with(kept).Verdict != Illegal {
 		return Report{}, false
 	}

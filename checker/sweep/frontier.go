@@ -91,9 +91,8 @@ const (
 
 type event struct {
 	at    int64
-	kind  uint8
-	fence uint64
 	index int32 // of a candidate, an open refusal or a hold
+	kind  uint8
 }
 
 // pool holds interchangeable acquires without an answer.
@@ -105,9 +104,7 @@ type pool struct {
 }
 
 type frontier struct {
-	j *judge
-	// repeats are the fences that more than one hold carries.
-	repeats map[uint64]bool
+	j       *judge
 	cands   []candidate
 	of      map[int32][]int32 // the candidates of a hold with two ways
 	first   []int32           // the first candidate of a hold
@@ -126,8 +123,7 @@ var errBudget = errors.New("budget")
 
 // search decides by walking through all events.
 func (j *judge) search() Report {
-	f := &frontier{j: j, budget: j.rules.Budget, of: map[int32][]int32{}, repeats: map[uint64]bool{},
-		ways: []*state{{}}}
+	f := &frontier{j: j, budget: j.rules.Budget, of: map[int32][]int32{}, ways: []*state{{}}}
 	if f.budget <= 0 {
 		f.budget = 4_000_000 + 64*len(j.ops)
 	}
@@ -151,15 +147,11 @@ func (j *judge) search() Report {
 func (f *frontier) prepare() {
 	j := f.j
 	f.first = make([]int32, len(j.holds))
+	f.cands = make([]candidate, 0, len(j.holds)+16)
 	numbers := map[int32]int32{}
-	seen := map[uint64]bool{}
 	for i := range j.holds {
 		h := &j.holds[i]
-		if h.fence != 0 && seen[h.fence] {
-			f.repeats[h.fence] = true
-		}
-		seen[h.fence] = true
-		c := candidate{way: way{h.called, h.granted, h.free, h.freed}, fence: h.fence,
+		c := candidate{way: way{h.called, h.granted, h.free, h.freed}, fence: j.fence(h),
 			hold: int32(i), class: h.class, optional: h.optional, pool: -1}
 		f.first[i] = int32(len(f.cands))
 		if !h.forked {
@@ -207,7 +199,7 @@ func (f *frontier) pool(numbers map[int32]int32, h *hold) int32 {
 // events lists what happens in the windows, and everything about acquires
 // without an answer, since these serve one window or another.
 func (f *frontier) events(windows []window) []event {
-	var events []event
+	events := make([]event, 0, 3*len(f.cands)+2*(len(windows)+len(f.j.open)))
 	add := func(at int64, kind uint8, index int32) {
 		if at != Infinity {
 			events = append(events, event{at: at, kind: kind, index: index})
@@ -252,7 +244,7 @@ func (f *frontier) events(windows []window) []event {
 	for i := range f.j.holds {
 		h := &f.j.holds[i]
 		if _, ok := in(h.granted); ok && !h.optional {
-			events = append(events, event{at: h.granted, kind: grants, index: int32(i), fence: h.fence})
+			events = append(events, event{at: h.granted, kind: grants, index: int32(i)})
 		}
 	}
 	for i, b := range f.j.open {
@@ -260,7 +252,13 @@ func (f *frontier) events(windows []window) []event {
 		add(b.ret, refused, int32(i))
 	}
 	slices.SortFunc(events, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.fence, b.fence))
+		switch {
+		case a.at != b.at:
+			return cmp.Compare(a.at, b.at)
+		case a.kind != b.kind || a.kind != grants:
+			return cmp.Compare(a.kind, b.kind)
+		}
+		return cmp.Compare(f.j.fence(&f.j.holds[a.index]), f.j.fence(&f.j.holds[b.index]))
 	})
 	return events
 }
@@ -335,7 +333,7 @@ func (f *frontier) close(e event) {
 		f.waiting = slices.DeleteFunc(f.waiting, func(b int32) bool { return b == e.index })
 	case grants:
 		f.pending = slices.DeleteFunc(f.pending, func(c int32) bool { return f.cands[c].hold == e.index })
-		for f.next < len(f.j.solids) && f.j.holds[f.j.solids[f.next]].granted <= e.at {
+		for f.next < len(f.j.solids) && f.j.solids[f.next].granted <= e.at {
 			f.next++
 		}
 	case frees:

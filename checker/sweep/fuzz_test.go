@@ -43,9 +43,9 @@ func fuzz(f *testing.F, m Model) {
 	f.Add([]byte{3, 0x40, 0x10, 0, 0, 0x00, 0x32, 0, 0, 0x22, 0x31, 0, 0, 0x23, 0x51, 0, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rules, ops := decode(m, data)
-		if d, _ := disagree(rules, ops); d != "" {
+		if d, _, _ := disagree(rules, ops); d != "" {
 			ops = shrink(rules, ops)
-			d, _ = disagree(rules, ops)
+			d, _, _ = disagree(rules, ops)
 			t.Fatalf("%s\n%s", d, timeline(rules, ops))
 		}
 	})

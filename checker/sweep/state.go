@@ -97,36 +97,60 @@ func (s *state) ripen(f *frontier, cand, standIn int32) *state {
 // perState is what it costs to go on from a state, in comparisons of two.
 const perState = 16
 
+// alike says that two states have the same key.
+func (s *state) alike(o *state) bool {
+	return s.fence == o.fence && s.open == o.open && slices.Equal(s.active, o.active) && slices.Equal(s.early, o.early)
+}
+
 // collection keeps states that no other one covers.
 type collection struct {
+	all []*state
+	// byKey finds states with the same key, once there are more than a few.
 	byKey map[string][]int
-	all   []*state
 	// steps counts comparisons, which are what many states cost.
 	steps int
 }
 
+// few states are quicker to compare one by one than to look up.
+const few = 8
+
 // add says whether the state was new.
 func (c *collection) add(s *state) bool {
-	if c.byKey == nil {
-		c.byKey = map[string][]int{}
-	}
-	k := s.key()
-	at := -1
 	c.steps++
-	for _, i := range c.byKey[k] {
+	var among []int
+	k := ""
+	if c.byKey != nil {
+		k = s.key()
+		among = c.byKey[k]
+	} else {
+		for i, o := range c.all {
+			if o.alike(s) {
+				among = append(among, i)
+			}
+		}
+	}
+	for _, i := range among {
 		c.steps++
 		if c.all[i].covers(s) {
 			return false
 		}
-		if at < 0 && s.covers(c.all[i]) {
-			at = i
+	}
+	for _, i := range among {
+		if s.covers(c.all[i]) {
+			c.all[i] = s
+			return true
 		}
 	}
-	if at >= 0 {
-		c.all[at] = s
-		return true
-	}
-	c.byKey[k] = append(c.byKey[k], len(c.all))
 	c.all = append(c.all, s)
+	switch {
+	case c.byKey != nil:
+		c.byKey[k] = append(among, len(c.all)-1)
+	case len(c.all) > few:
+		c.byKey = map[string][]int{}
+		for i, o := range c.all {
+			k := o.key()
+			c.byKey[k] = append(c.byKey[k], i)
+		}
+	}
 	return true
 }

@@ -204,15 +204,15 @@ func (f *frontier) choices(s *state, e event) []int32 {
 // nest says that a grant to the class would keep a nest going in which the
 // last fence may be repeated, which a hold is about to leave.
 func (f *frontier) nest(s *state, e event, class int32) bool {
-	return e.kind == frees && f.repeats[s.fence] && f.cands[e.index].class == class
+	return e.kind == frees && f.j.repeats[s.fence] && f.cands[e.index].class == class
 }
 
 // shut says that a solid hold cannot be granted yet, because one that excludes
 // it is to be granted before its own caller hears of it.
 func (f *frontier) shut(c *candidate) bool {
 	for i := f.next; i < len(f.j.solids); i++ {
-		h := &f.j.holds[f.j.solids[i]]
-		if f.j.solids[i] == c.hold {
+		h := &f.j.solids[i]
+		if h.hold == c.hold {
 			return false
 		}
 		if h.granted > f.now {

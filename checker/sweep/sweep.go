@@ -52,6 +52,7 @@ const (
 // An acquire without an answer that is known to have succeeded by time t, by a
 // write in its name for example, is an OK acquire with Return t.
 type Op struct {
+	_ struct{}
 	// ID names the call in a violation.
 	ID int
 	// Owner is who a re-entrant lock counts holds for. Other models do not read
@@ -70,7 +71,6 @@ type Op struct {
 	// LeaseEnd of an acquire is the moment from which the hold may end without
 	// a release. Infinity and 0 both mean that it may not.
 	LeaseEnd int64
-	_        struct{}
 }
 
 // Model is the sequential lock.
@@ -186,9 +186,18 @@ type judge struct {
 	ways map[int32][]way
 	// owners numbers the owners of a re-entrant lock.
 	owners map[int]int32
-	blocks []block
-	// solids are the solid holds in order of their grants.
-	solids []int32
+	// repeats are the fences that more than one hold carries.
+	repeats map[uint64]bool
+	blocks  []block
+	// solids are the cores of the solid holds, in order of their grants once
+	// exclusion has sorted them, if need be. The other holds are brief, or
+	// optional.
+	solids          []core
+	unsorted        bool
+	brief, optional []int32
+	// pulled maps the acquire of a hold to the hold with a higher fence that it
+	// must have come before, if that says more about granted than its own calls.
+	pulled map[int32]int32
 	// whole makes the search walk through all time, to test that it need not.
 	whole bool
 	// again is set for a part of a history that is judged to explain the whole.

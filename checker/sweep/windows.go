@@ -34,11 +34,11 @@ type window struct {
 func (f *frontier) windows() []window {
 	j := f.j
 	all := []window{{from: -Infinity, to: Infinity, limit: Infinity}}
-	if j.whole || j.rules.Model == Semaphore || len(f.repeats) > 0 {
+	if j.whole || j.rules.Model == Semaphore || len(j.repeats) > 0 {
 		return all
 	}
 	known := f.known()
-	slices.SortFunc(j.open, func(a, b busy) int { return compareTimes(a.call, b.call) })
+	arrange(j.open, func(a, b busy) bool { return a.call < b.call })
 	var out []window
 	for _, b := range j.open {
 		w := window{from: -Infinity, to: Infinity, limit: Infinity}
@@ -58,16 +58,6 @@ func (f *frontier) windows() []window {
 	return out
 }
 
-func compareTimes(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // known lists the instants at which it is known who holds. A hold that is not
 // solid spoils those from its call to the first start of a block that it must
 // have come before: not only while it may still be granted, but also after, for
@@ -80,11 +70,8 @@ func (f *frontier) known() []int64 {
 	j := f.j
 	// spoilt counts, as differences, holds that are not solid.
 	spoilt := make([]int32, len(j.blocks)+2)
-	for i := range j.holds {
-		h := &j.holds[i]
-		if h.optional || h.solid() && !h.forked {
-			continue
-		}
+	for _, at := range j.unsure() {
+		h := &j.holds[at]
 		from := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].from >= h.called })
 		to := 1 + sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].to > h.granted })
 		if from < to {
@@ -103,22 +90,34 @@ func (f *frontier) known() []int64 {
 	return out
 }
 
+// unsure lists the holds that took effect at moments that nobody knows.
+func (j *judge) unsure() []int32 {
+	out := slices.Clone(j.brief)
+	for at := range j.ways {
+		if h := &j.holds[at]; !h.optional && h.solid() {
+			out = append(out, at)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // limits completes the windows with what lies between them.
 func (f *frontier) limits(windows []window) {
 	j := f.j
 	differs := j.nextOfOtherClass()
 	var order []int32
-	for i := range j.holds {
-		if h := &j.holds[i]; !h.optional && h.fence != 0 {
+	for i := 0; j.fenced() && i < len(j.holds); i++ {
+		if h := &j.holds[i]; !h.optional && j.fence(h) != 0 {
 			order = append(order, int32(i))
 		}
 	}
-	slices.SortFunc(order, func(a, b int32) int { return compareTimes(j.holds[a].granted, j.holds[b].granted) })
+	arrange(order, func(a, b int32) bool { return j.holds[a].granted < j.holds[b].granted })
 	fence := uint64(0)
 	for i := range windows {
 		w := &windows[i]
 		for len(order) > 0 && j.holds[order[0]].granted < w.from {
-			fence = max(fence, j.holds[order[0]].fence)
+			fence = max(fence, j.fence(&j.holds[order[0]]))
 			order = order[1:]
 		}
 		w.fence = fence
@@ -143,7 +142,7 @@ func (f *frontier) enter(w *window) {
 	f.pending = slices.DeleteFunc(f.pending, func(c int32) bool {
 		return !f.cands[c].optional && f.j.holds[f.cands[c].hold].granted < w.from
 	})
-	for f.next < len(f.j.solids) && f.j.holds[f.j.solids[f.next]].granted < w.from {
+	for f.next < len(f.j.solids) && f.j.solids[f.next].granted < w.from {
 		f.next++
 	}
 }

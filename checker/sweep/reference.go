@@ -2,14 +2,14 @@ package sweep
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
 )
 
-// The reference is the sequential lock itself, for porcupine to search with. It
-// shares nothing with the sweep: each call is one operation over the whole
+// The reference is the sequential lock itself, for porcupine to search with: what
+// the sweep is tested against, and what porcupine's viewer shows. It shares
+// nothing with the sweep: each call is one operation over the whole
 // interval in which it can have happened, the end of a lease is one more, and
 // the state is what became of each acquisition.
 
@@ -18,6 +18,8 @@ type refInput struct {
 	op     Op
 	expiry bool
 	at     int // the acquisition's place in the state, -1 for a refused acquire
+	// label says the operation in the viewer.
+	label string
 }
 
 // refState says for each acquisition whether it is yet to be granted ('.'),
@@ -172,28 +174,4 @@ func (ref *reference) release(s refState, in refInput) []refState {
 		return []refState{s}
 	}
 	return nil
-}
-
-// timeline draws a history for a failure.
-func timeline(rules Rules, ops []Op) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "model %d permits %d strict %v lenient %v\n", rules.Model, rules.Permits, rules.StrictBusy, rules.LenientRelease)
-	for _, op := range ops {
-		end := op.Return
-		if op.Outcome == Unknown {
-			end = op.Call + 1
-		}
-		bar := strings.Repeat(" ", int(max(0, op.Call))) + "[" + strings.Repeat("-", int(max(0, end-op.Call))) + "]"
-		fmt.Fprintf(&b, "%2d hold %2d owner %d %-8s %-7s fence %d lease %-3s %s\n", op.ID, op.Hold, op.Owner,
-			[]string{"acquire", "release", "racquire", "rrelease"}[op.Kind], []string{"ok", "busy", "unknown"}[op.Outcome],
-			op.Fence, lease(op), bar)
-	}
-	return b.String()
-}
-
-func lease(op Op) string {
-	if op.LeaseEnd == 0 || op.LeaseEnd == Infinity {
-		return "-"
-	}
-	return fmt.Sprint(op.LeaseEnd)
 }
