@@ -123,7 +123,7 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 		if c == nil {
 			var err error
 			if c, err = r.start(); err != nil {
-				put(i, failed(jobs[i], err))
+				put(i, Failed(jobs[i], err))
 				continue
 			}
 		}
@@ -134,7 +134,7 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			if ctx.Err() != nil {
 				return
 			}
-			run = failed(jobs[i], err)
+			run = Failed(jobs[i], err)
 		}
 		put(i, run)
 		if c != nil && (len(run.Leaks) > 0 || run.Error != "") { // what was left behind must not slow the next run

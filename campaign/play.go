@@ -66,17 +66,17 @@ func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.
 		// file is not, or is another by then.
 		text, err := scenarios.ReadText(j.Scenario)
 		if err != nil {
-			return failed(j, err), nil
+			return Failed(j, err), nil
 		}
 		j.Inline = string(text)
 	}
 	s, err := ScenarioOf(j)
 	if err != nil {
-		return failed(j, err), nil
+		return Failed(j, err), nil
 	}
 	lock, err := FindLock(j.Lock)
 	if err != nil {
-		return failed(j, err), nil
+		return Failed(j, err), nil
 	}
 	return play(ctx, s, lock, j, root)
 }
@@ -100,13 +100,13 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 	if root != "" {
 		dir = j.Dir(root)
 		if err := store.Begin(dir, j); err != nil {
-			return failed(j, err), nil
+			return Failed(j, err), nil
 		}
 	}
 	if cfg.World == cluster.Process { // the simulator writes nothing
 		scratch, err := os.MkdirTemp("", "holdfast-")
 		if err != nil {
-			return failed(j, fmt.Errorf("make a scratch folder: %w", err)), nil
+			return Failed(j, fmt.Errorf("make a scratch folder: %w", err)), nil
 		}
 		defer os.RemoveAll(scratch)
 		cfg.Dir = scratch
@@ -129,8 +129,8 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 	return run, res.History
 }
 
-// failed is a job that never became a run.
-func failed(j store.Job, err error) reports.Run {
+// Failed is a job that never became a run.
+func Failed(j store.Job, err error) reports.Run {
 	return reports.Run{
 		Scenario: j.Scenario, Lock: j.Lock, World: j.World, Topology: j.Topology, Seed: j.Seed,
 		TTLNanos: int64(j.TTL), Verdict: checker.Error, Outcome: string(checker.Error),
