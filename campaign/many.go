@@ -23,6 +23,8 @@ import (
 type Runner struct {
 	// Root is where runs are stored; empty stores nothing.
 	Root string
+	// Pages says for which stored runs report.html is written.
+	Pages Pages
 	// Child makes the command of a child process that serves jobs: see
 	// [Serve]. Nil plays everything in this process.
 	Child func() *exec.Cmd
@@ -116,8 +118,7 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			return
 		}
 		if !r.useChildren(jobs) {
-			run, _ := Play(ctx, jobs[i], r.Root)
-			put(i, run)
+			put(i, playAndShow(ctx, order{Job: jobs[i], Root: r.Root, Pages: r.Pages}))
 			continue
 		}
 		if c == nil {
@@ -127,7 +128,7 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 				continue
 			}
 		}
-		run, err := c.playUntil(ctx, order{Job: jobs[i], Root: r.Root})
+		run, err := c.playUntil(ctx, order{Job: jobs[i], Root: r.Root, Pages: r.Pages})
 		if err != nil {
 			c.end()
 			c = nil
@@ -152,6 +153,8 @@ const childDied = "the child process died"
 type order struct {
 	Job  store.Job `json:"job"`
 	Root string    `json:"root,omitempty"`
+	// Pages says whether to write its HTML report.
+	Pages Pages `json:"pages,omitempty"`
 }
 
 // child is a process that plays jobs.
@@ -285,8 +288,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("job %q: %w", bytes.TrimSpace(line), err)
 		}
-		run, _ := Play(ctx, o.Job, o.Root)
-		reply, err := json.Marshal(run)
+		reply, err := json.Marshal(playAndShow(ctx, o))
 		if err != nil {
 			return err
 		}

@@ -365,6 +365,9 @@ func (p *page) foot(r Run) {
 	for _, l := range r.Leaks {
 		p.say("leak     ", l)
 	}
+	if r.Report != "" {
+		p.add("report   " + printable(r.Report))
+	}
 	if r.History != "" {
 		p.add("history  " + printable(r.History))
 	}

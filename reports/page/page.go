@@ -111,13 +111,21 @@ func Write(w io.Writer, r reports.Run, h *history.History) error {
 	return nil
 }
 
-// draw fills in what needs the history.
-func (c *content) draw(r reports.Run, h *history.History) error {
+// draw fills in what needs the history. A history that is malformed in a way
+// that nobody thought of costs the picture, never the page: the verdict is what
+// it is for.
+func (c *content) draw(r reports.Run, h *history.History) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.Data, c.Nothing = "", shown(fmt.Sprintf("drawing the history failed: %v", p))
+		}
+	}()
 	c.Config = append(c.Config, headerLines(h)...)
 	tamed := reports.Tame(h)
 	facts := checker.Gather(tamed)
 	c.Text = clip(strings.Join(reports.Diagram(h, r.Checks, textWidth, false), "\n"), 100_000)
-	data, err := encode(tamed, facts, r.Checks, c.Violations)
+	var data []byte
+	data, err = encode(tamed, facts, r.Checks, c.Violations)
 	if err != nil {
 		return err
 	}

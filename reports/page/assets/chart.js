@@ -246,19 +246,19 @@ const Chart = (() => {
       let px = -1, best = null;
       const slots = [];
       const put = () => { if (best) slots.push(best); best = null; };
-      for (let k = Logic.firstEvent(m, l.events, this.view.from); k < l.events.length && m.T[l.events[k]] <= this.view.to; k++) {
-        const i = l.events[k];
-        const s = Logic.mark(m, i);
-        if (!s) continue;
+      for (let k = Logic.firstEvent(m, l.marked, this.view.from); k < l.marked.length && m.T[l.marked[k]] <= this.view.to; k++) {
+        const i = l.marked[k];
         const x = Math.round(this.x(m.T[i]));
         if (x !== px) { put(); px = x; }
-        if (!best || s.rank >= best.s.rank) best = { x, i, s };
+        if (!best || m.rank[i] >= best.s.rank) best = { x, i, s: Logic.mark(m, i) };
       }
       put();
+      const crowded = slots.length > (this.width - this.left) / 8;
       slots.forEach((d, k) => {
         const room = Math.min(k > 0 ? d.x - slots[k - 1].x : 99, k + 1 < slots.length ? slots[k + 1].x - d.x : 99);
-        const grave = d.s.rank >= 4;
-        if (room < 9 && !(grave && slots.length < 400)) {
+        const grave = d.s.rank >= Logic.grave;
+        if (crowded && !grave) return; // what went well says nothing in a crowd
+        if (room < 9 && !grave) {
           ctx.fillStyle = grave ? c.bad : c.fg;
           ctx.fillRect(d.x, y - 6, 1, 12);
           return;
@@ -278,7 +278,7 @@ const Chart = (() => {
         ctx.font = "12px system-ui, sans-serif";
         if (l.kind === "storage" && room > 60) {
           const r = m.rows[d.i];
-          this.text("v" + (r[7] || 0) + (d.s.sign === "*" ? ", had seen v" + (r[6] || 0) : ""), d.x + 11, y, room - 16, d.s.rank >= 4 ? c.bad : c.muted);
+          this.text("v" + (r[7] || 0) + (d.s.sign === "*" ? ", had seen v" + (r[6] || 0) : ""), d.x + 11, y, room - 16, grave ? c.bad : c.muted);
         }
       });
     }
@@ -407,9 +407,14 @@ const Chart = (() => {
     }
   }
 
-  // overview draws the whole run in a strip: holds, faults, violations, and the
-  // part that is in view.
-  function overview(ctx, m, view, width, height, c) {
+  // backdrop is the whole run in a strip: holds, faults, violations. It is
+  // drawn once; the frame over it moves.
+  function backdrop(m, width, height, dpr, c) {
+    const canvas = document.createElement("canvas");
+    canvas.width = Math.max(1, Math.round(width * dpr));
+    canvas.height = Math.round(height * dpr);
+    const ctx = canvas.getContext("2d");
+    ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
     ctx.fillStyle = c.panel;
     ctx.fillRect(0, 0, width, height);
     const x = (t) => (t / Math.max(m.end, 1)) * width;
@@ -418,7 +423,7 @@ const Chart = (() => {
     for (const f of m.data.faults) ctx.fillRect(x(f.from), 0, Math.max(1, x(f.to) - x(f.from)), height);
     ctx.globalAlpha = 1;
     const clients = m.lanes.filter((l) => l.kind === "client");
-    const each = Math.max(1, (height - 8) / Math.max(1, clients.length));
+    const each = (height - 8) / Math.max(1, clients.length);
     clients.forEach((l, k) => {
       for (const [list, colour] of [[l.holds, c.lease], [l.over, c.bad], [l.both, c.bad]]) {
         ctx.fillStyle = colour;
@@ -433,6 +438,13 @@ const Chart = (() => {
     });
     ctx.fillStyle = c.bad;
     for (const v of m.data.violations) for (const i of v.ops) if (i >= 0 && i < m.n) { const p = x(m.T[i]); ctx.beginPath(); ctx.moveTo(p - 4, 0); ctx.lineTo(p + 4, 0); ctx.lineTo(p, 6); ctx.fill(); }
+    return canvas;
+  }
+
+  // overview frames the part of the strip that is in view.
+  function overview(ctx, back, m, view, width, height, c) {
+    ctx.drawImage(back, 0, 0, width, height);
+    const x = (t) => (t / Math.max(m.end, 1)) * width;
     const a = x(view.from), b = Math.max(x(view.to), a + 3);
     ctx.fillStyle = c.bg;
     ctx.globalAlpha = 0.6;
@@ -444,5 +456,5 @@ const Chart = (() => {
     ctx.strokeRect(a + 1, 1, Math.max(1, b - a - 2), height - 2);
   }
 
-  return { AXIS, layout, palette, Painter, overview };
+  return { AXIS, layout, palette, Painter, backdrop, overview };
 })();

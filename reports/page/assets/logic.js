@@ -13,7 +13,7 @@ const Logic = (() => {
     const n = data.events.length;
     const m = {
       data, n, end: data.end, ttl: data.ttl,
-      T: new Float64Array(n), kind: new Uint8Array(n), lane: new Int32Array(n).fill(-1),
+      T: new Float64Array(n), kind: new Uint8Array(n), lane: new Int32Array(n).fill(-1), rank: new Uint8Array(n),
       rows: data.events, strings: data.strings, lanes: [],
     };
     const byClient = new Map(), byPlace = new Map();
@@ -38,8 +38,11 @@ const Logic = (() => {
       else if (r[1] === RESOURCE) { lane = laneOf(byClient, str(m, r[2])); storage.events.push(i); }
       else if (r[1] === SERVER) lane = laneOf(byPlace, str(m, r[2]) + "\u0000" + str(m, r[5]));
       m.lane[i] = lane;
+      m.rank[i] = rankOf(m, i);
       if (lane >= 0) m.lanes[lane].events.push(i);
     }
+    m.lanes.forEach((l) => { l.marked = l.events.filter((i) => m.rank[i] > 0); });
+    storage.marked = storage.events.filter((i) => m.rank[i] > 0);
     if (storage.events.length > 0) { m.storage = m.lanes.length; m.lanes.push(storage); } else m.storage = -1;
     data.holds.forEach((h) => fillHold(m, h));
     data.waits.forEach(([c, from, to]) => m.lanes[c].waits.push({ from, to }));
@@ -153,29 +156,33 @@ const Logic = (() => {
     }
   }
 
-  // mark is the sign of an event in its lane and how grave it is, or null. The
-  // letters are those of the text report.
-  function mark(m, i) {
+  // The signs of a lane, with how grave they are. The letters are those of the
+  // text report.
+  const SIGNS = [
+    null,
+    { sign: "r", rank: 1, says: "read" }, { sign: "e", rank: 2, says: "lease extended" },
+    { sign: "W", rank: 3, says: "write applied" }, { sign: "w", rank: 4, says: "write refused" },
+    { sign: "a", rank: 5, says: "gave up without writing" }, { sign: "n", rank: 6, says: "told that the lease is lost" },
+    { sign: "E", rank: 7, says: "extend failed" }, { sign: "X", rank: 8, says: "crashed" }, { sign: "*", rank: 9, says: "lost update" },
+  ];
+  const grave = 4; // from this rank on a sign is bad news
+
+  // mark is the sign of an event, or null.
+  function mark(m, i) { return SIGNS[m.rank[i]]; }
+
+  function rankOf(m, i) {
     const r = m.rows[i];
     if (m.kind[i] === RESOURCE) {
-      const f = str(m, r[5]), applied = r[9] === 1;
-      if (f === "read") return { sign: "r", rank: 1, says: "read" };
-      if (f !== "write") return null;
-      if (!applied) return { sign: "w", rank: 4, says: "write refused" };
-      if ((r[6] || 0) !== (r[8] || 0)) return { sign: "*", rank: 9, says: "lost update" };
-      return { sign: "W", rank: 3, says: "write applied" };
+      const f = str(m, r[5]);
+      if (f === "read") return 1;
+      if (f !== "write") return 0;
+      if (r[9] !== 1) return 4;
+      return (r[6] || 0) !== (r[8] || 0) ? 9 : 3;
     }
-    if (m.kind[i] !== OP) return null;
+    if (m.kind[i] !== OP) return 0;
     const f = str(m, r[4]), type = str(m, r[5]);
-    if (type === "note") {
-      if (f === "lost") return { sign: "n", rank: 6, says: "told that the lease is lost" };
-      if (f === "abandon") return { sign: "a", rank: 5, says: "gave up without writing" };
-      if (f === "crash") return { sign: "X", rank: 8, says: "crashed" };
-      return null;
-    }
-    if (f === "extend" && type === "ok") return { sign: "e", rank: 2, says: "lease extended" };
-    if (f === "extend" && type !== "invoke") return { sign: "E", rank: 6, says: "extend failed" };
-    return null;
+    if (type === "note") return f === "lost" ? 6 : f === "abandon" ? 5 : f === "crash" ? 8 : 0;
+    return f !== "extend" || type === "invoke" ? 0 : type === "ok" ? 2 : 7;
   }
 
   // fields are all that an event says, in words.
@@ -277,7 +284,7 @@ const Logic = (() => {
     const events = m.lanes[lane].events;
     let best = -1, dist = tolerance, rank = -1;
     for (let k = firstEvent(m, events, t - tolerance); k < events.length && m.T[events[k]] <= t + tolerance; k++) {
-      const d = Math.abs(m.T[events[k]] - t), g = (mark(m, events[k]) || { rank: 0 }).rank;
+      const d = Math.abs(m.T[events[k]] - t), g = m.rank[events[k]];
       if (d < dist || (d === dist && g > rank)) { best = events[k]; dist = d; rank = g; }
     }
     return best;
@@ -335,5 +342,5 @@ const Logic = (() => {
     return { row, count: rows.length };
   }
 
-  return { OP, NEMESIS, SERVER, RESOURCE, decode, mark, fields, sentence, time, signed, ticks, clamp, zoom, pan, around, nearest, step, place, search, clip, packed, firstReaching, firstEvent, str };
+  return { grave, OP, NEMESIS, SERVER, RESOURCE, decode, mark, fields, sentence, time, signed, ticks, clamp, zoom, pan, around, nearest, step, place, search, clip, packed, firstReaching, firstEvent, str };
 })();

@@ -32,9 +32,10 @@
   const box = $("lanes"), canvas = $("canvas"), strip = $("overview"), tip = $("tip"), detail = $("detail");
   const ctx = canvas.getContext("2d"), stripCtx = strip.getContext("2d");
   const state = { view: { from: 0, to: m.end }, op: -1, hover: -1, lane: -1, violation: m.data.violations.length ? 0 : -1, messages: true };
-  let lay, colours, width = 0, height = 0, pending = false, focused = false;
+  let lay, colours, width = 0, height = 0, pending = false, focused = false, back = null;
 
   function resize() {
+    back = null;
     width = box.clientWidth;
     lay = Chart.layout(m, width < 600);
     height = Math.min(lay.height, Math.max(240, window.innerHeight - 8));
@@ -51,14 +52,15 @@
     pending = false;
     const offset = canvas.offsetTop;
     new Chart.Painter(ctx, m, lay, state.view, width, height, offset, colours).frame(state);
-    Chart.overview(stripCtx, m, state.view, width, 40, colours);
+    back = back || Chart.backdrop(m, width, 40, Math.min(window.devicePixelRatio || 1, 3), colours);
+    Chart.overview(stripCtx, back, m, state.view, width, 40, colours);
     const span = state.view.to - state.view.from;
     $("range").textContent = Logic.time(state.view.from) + " to " + Logic.time(state.view.to);
     $("in").disabled = span <= 1000;
     $("out").disabled = $("fit").disabled = span >= m.end;
   }
   function redraw() { if (!pending) { pending = true; requestAnimationFrame(draw); } }
-  repaint = (all) => { if (all) colours = Chart.palette(root); redraw(); };
+  repaint = (all) => { if (all) { colours = Chart.palette(root); back = null; } redraw(); };
 
   function show(view) { state.view = view; redraw(); }
   const middle = () => (state.view.from + state.view.to) / 2;
