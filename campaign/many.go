@@ -24,6 +24,8 @@ import (
 type Runner struct {
 	// Root is where runs are stored; empty stores nothing.
 	Root string
+	// Pages says for which stored runs report.html is written.
+	Pages Pages
 	// Child makes the command of a child process that serves jobs: see
 	// [Serve]. Nil plays everything in this process.
 	Child func() *exec.Cmd
@@ -120,16 +122,15 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			return
 		}
 		if !r.useChildren(jobs) {
-			run, _ := Play(ctx, jobs[i], r.Root)
-			put(i, run)
+			put(i, playAndShow(ctx, order{Job: jobs[i], Root: r.Root, Pages: r.Pages}))
 			continue
 		}
 		if r.Skip != nil && r.Skip(jobs[i]) {
 			continue
 		}
-		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root})
+		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root, Pages: r.Pages})
 		if err != nil && strings.Contains(err.Error(), foreignBubble) {
-			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root}) // in a fresh child, for the last one is dead
+			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root, Pages: r.Pages}) // in a fresh child, for the last one is dead
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -201,6 +202,8 @@ const childDied = "the child process died"
 type order struct {
 	Job  store.Job `json:"job"`
 	Root string    `json:"root,omitempty"`
+	// Pages says whether to write its HTML report.
+	Pages Pages `json:"pages,omitempty"`
 }
 
 // child is a process that plays jobs.
@@ -334,8 +337,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("job %q: %w", bytes.TrimSpace(line), err)
 		}
-		run, _ := Play(ctx, o.Job, o.Root)
-		reply, err := json.Marshal(run)
+		reply, err := json.Marshal(playAndShow(ctx, o))
 		if err != nil {
 			return err
 		}

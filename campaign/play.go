@@ -65,17 +65,17 @@ func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.
 		// file is not, or is another by then.
 		text, err := scenarios.ReadText(j.Scenario)
 		if err != nil {
-			return failed(j, err), nil
+			return Failed(j, err), nil
 		}
 		j.Inline = string(text)
 	}
 	s, err := ScenarioOf(j)
 	if err != nil {
-		return failed(j, err), nil
+		return Failed(j, err), nil
 	}
 	lock, err := FindLock(j.Lock)
 	if err != nil {
-		return failed(j, err), nil
+		return Failed(j, err), nil
 	}
 	return play(ctx, s, lock, j, root)
 }
@@ -100,14 +100,14 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 		dir = j.Dir(root)
 		release, err := store.Begin(dir, j)
 		if err != nil {
-			return failed(j, err), nil
+			return Failed(j, err), nil
 		}
 		defer release()
 	}
 	if cfg.World == cluster.Process { // the simulator writes nothing
 		dir, remove, err := scratch()
 		if err != nil {
-			return failed(j, err), nil
+			return Failed(j, err), nil
 		}
 		defer func() {
 			if err := remove(); err != nil && run.Error == "" {
@@ -134,8 +134,8 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 	return run, res.History
 }
 
-// failed is a job that never became a run.
-func failed(j store.Job, err error) reports.Run {
+// Failed is a job that never became a run.
+func Failed(j store.Job, err error) reports.Run {
 	return Conclude(reports.Run{
 		Scenario: j.Scenario, Lock: j.Lock, World: j.World, Topology: j.Topology, Seed: j.Seed,
 		TTLNanos: int64(j.TTL), Expected: map[string]string{}, Error: err.Error(), Repeat: Repeat(j),

@@ -12,21 +12,13 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 )
 
-// overlap is one exclusion violation.
-type overlap struct {
-	holds []*checker.Acquisition
-	// times when they believed at once; promised is when moreover both had a
-	// guaranteed lease.
-	times, promised []checker.Interval
-}
-
 // picture is a lane diagram in the making.
 type picture struct {
 	frame
 	h        *history.History
 	facts    *checker.Facts
 	holds    []*checker.Acquisition
-	overlaps []overlap
+	overlaps []Overlap
 	faults   []checker.Fault
 	badges   map[string]rune
 }
@@ -127,23 +119,11 @@ func (p *picture) header() string {
 	return s
 }
 
-// findOverlaps reads from the verdict which holds overlapped.
+// findOverlaps takes the overlaps that the frame shows.
 func (p *picture) findOverlaps(results []checker.Result) {
-	for _, r := range results {
-		if r.Name != "exclusion" || r.Verdict != checker.Violation {
-			continue
-		}
-		for _, v := range r.Violations {
-			holds := holdsIn(p.facts, v)
-			if len(holds) < 2 {
-				continue
-			}
-			a, b := holds[0], holds[1]
-			o := overlap{holds: holds[:2], times: both(a.Belief, b.Belief)}
-			o.promised = both(o.times, both(a.Guaranteed, b.Guaranteed))
-			if slices.ContainsFunc(o.times, func(i checker.Interval) bool { return p.shows(i.From, i.To) }) {
-				p.overlaps = append(p.overlaps, o)
-			}
+	for _, o := range Overlaps(p.facts, results) {
+		if slices.ContainsFunc(o.Times, func(i checker.Interval) bool { return p.shows(i.From, i.To) }) {
+			p.overlaps = append(p.overlaps, o)
 		}
 	}
 }
@@ -170,7 +150,7 @@ func (p *picture) chooseClients() (chosen []string, left int) {
 		}
 	}
 	for _, o := range p.overlaps {
-		for _, a := range o.holds {
+		for _, a := range o.Holds {
 			offer(a.Client, 0)
 		}
 	}
@@ -220,7 +200,7 @@ func (p *picture) overlapLane() []*lane {
 	}
 	l := &lane{label: "two hold", cells: blank(p.cols, ' '), alarm: true}
 	for _, o := range p.overlaps {
-		for _, i := range o.times {
+		for _, i := range o.Times {
 			for c := p.col(i.From); p.shows(i.From, i.To-1) && c <= p.col(i.To-1); c++ {
 				l.cells[c] = '^'
 			}
@@ -240,7 +220,7 @@ func (p *picture) leaseLane() []*lane {
 		}
 	}
 	if len(p.overlaps) > 0 {
-		its = slices.MinFunc(p.overlaps[0].holds, func(a, b *checker.Acquisition) int { return cmp.Compare(a.LeaseEnd, b.LeaseEnd) })
+		its = slices.MinFunc(p.overlaps[0].Holds, func(a, b *checker.Acquisition) int { return cmp.Compare(a.LeaseEnd, b.LeaseEnd) })
 	}
 	ttl := int64(p.h.Header.TTL)
 	if its == nil || ttl <= 0 || !p.shows(its.LeaseStart, its.LeaseEnd) {

@@ -68,15 +68,6 @@ func (l *lane) stretches(f *frame, is []checker.Interval, mark rune) {
 	}
 }
 
-// outlived gives when a holder believed beyond its guaranteed lease. Less than
-// a hundredth of a TTL is left out: the checker rounds guarantees down to the
-// granularity of the servers, and a whole column would make much of it.
-func (p *picture) outlived(a *checker.Acquisition) []checker.Interval {
-	return slices.DeleteFunc(without(a.Belief, a.Guaranteed), func(i checker.Interval) bool {
-		return i.To-i.From < int64(p.h.Header.TTL)/100
-	})
-}
-
 // point draws an instant. A read and the write that follows at once would
 // share a column; the later one then moves over by one, since the order is
 // the story and one column is within the precision of the picture.
@@ -109,14 +100,14 @@ func (p *picture) clientLanes(clients []string) []*lane {
 			continue
 		}
 		l.stretches(&p.frame, a.Belief, '=')
-		l.stretches(&p.frame, p.outlived(a), '#')
+		l.stretches(&p.frame, Outlived(p.h, a), '#')
 	}
 	// Where only one of two overlapping holders has a good lease, the lanes
 	// already say whose fault it is. Two good leases are the service's fault.
 	for _, o := range p.overlaps {
-		for _, a := range o.holds {
+		for _, a := range o.Holds {
 			if l := lanes[a.Client]; l != nil {
-				l.stretches(&p.frame, o.promised, '!')
+				l.stretches(&p.frame, o.Promised, '!')
 			}
 		}
 	}
@@ -173,7 +164,7 @@ func (p *picture) paintPauses(lanes map[string]*lane) {
 			l.stretches(&p.frame, paused, 'p')
 			for _, a := range p.holds {
 				if a.Client == on {
-					l.stretches(&p.frame, both(paused, p.outlived(a)), 'P')
+					l.stretches(&p.frame, both(paused, Outlived(p.h, a)), 'P')
 				}
 			}
 		}

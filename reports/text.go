@@ -228,7 +228,7 @@ func (p *page) stack(c checker.Result) {
 		return
 	}
 	for _, l := range lines[:min(len(lines), stackShown)] {
-		p.add("    | " + printable(strings.ReplaceAll(l, "\t", "  ")))
+		p.add("    | " + Printable(strings.ReplaceAll(l, "\t", "  ")))
 	}
 }
 
@@ -383,6 +383,9 @@ func (p *page) foot(r Run) {
 	}
 	if s := errorLine(r, Printable); s != "" {
 		p.say("errors   ", s)
+	}
+	if r.Report != "" {
+		p.add("report   " + Printable(r.Report))
 	}
 	if r.History != "" {
 		p.add("history  " + Printable(r.History))

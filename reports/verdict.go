@@ -43,7 +43,9 @@ type Run struct {
 	// History is the path of the stored history, if it was stored.
 	History       string `json:"history,omitempty"`
 	HistorySHA256 string `json:"history_sha256"`
-	Ops           int    `json:"ops"`
+	// Report is the path of the HTML report, if one was written.
+	Report string `json:"report,omitempty"`
+	Ops    int    `json:"ops"`
 
 	VirtualSeconds float64          `json:"virtual_seconds"`
 	WallSeconds    float64          `json:"wall_seconds"`

@@ -2,7 +2,8 @@
 //
 //	runs/<scenario>/<lock>/<world>-<seed>/run.json       what was run: written before the start
 //	                                      history.jsonl  what happened: written before judging
-//	                                      verdict.json   what it means: written last
+//	                                      verdict.json   what it means
+//	                                      report.html    the same as a page to look at: written last
 //
 // A run that crashes leaves what it had written, so that it can be judged, or
 // played again, later.
@@ -21,6 +22,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/reports/page"
 )
 
 // The files of a stored run.
@@ -28,6 +30,7 @@ const (
 	RunFile     = "run.json"
 	HistoryFile = "history.jsonl"
 	VerdictFile = "verdict.json"
+	ReportFile  = "report.html"
 )
 
 // Job says what to run: enough to play it again.
@@ -92,7 +95,7 @@ func Begin(dir string, j Job) (release func(), err error) {
 			release()
 		}
 	}()
-	for _, old := range []string{HistoryFile, VerdictFile} {
+	for _, old := range []string{HistoryFile, VerdictFile, ReportFile} {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("remove the former run: %w", err)
 		}
@@ -118,8 +121,19 @@ func SaveVerdict(dir string, r reports.Run) error {
 	return writeFile(filepath.Join(dir, VerdictFile), b.Bytes())
 }
 
+// SaveReport writes the page, and returns its path.
+func SaveReport(dir, name string, r reports.Run, h *history.History) (string, error) {
+	var b bytes.Buffer
+	if err := page.Write(&b, r, h); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	return path, writeFile(path, b.Bytes())
+}
+
 // ReadHistory reads a history, from its file or from a run's folder. It
-// returns the file's path too.
+// returns the file's path too. Of a history that breaks off it returns what
+// can be read, with the error.
 func ReadHistory(path string) (*history.History, string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, HistoryFile)
@@ -131,7 +145,7 @@ func ReadHistory(path string) (*history.History, string, error) {
 	defer f.Close()
 	h, err := history.ReadAll(f)
 	if err != nil {
-		return nil, path, fmt.Errorf("%s: %w", path, err)
+		return h, path, fmt.Errorf("%s: %w", path, err)
 	}
 	return h, path, nil
 }

@@ -32,6 +32,7 @@ verdicts must be the same.`,
 			}
 			old := rejudge(before, args[0])
 			again, h := campaign.Play(cmd.Context(), job, sel.out)
+			again = campaign.PagesAlways.Show(job, sel.out, again, h)
 			if err := reports.Text(io.out, again, h, textOptions(io.out)); err != nil {
 				return err
 			}

@@ -28,8 +28,10 @@ func newRun(io streams) *cobra.Command {
 what broke, whose fault it was and what it damaged. A scenario is a built-in
 name (see holdfast list) or the path of a YAML file.
 
-Each run is stored under runs/<scenario>/<lock>/<world>-<seed>/ and can be judged
-again (holdfast check) or played again (holdfast replay).`,
+Each run is stored under runs/<scenario>/<lock>/<world>-<seed>/ with a report.html
+to look at, and can be judged again (holdfast check) or played again (holdfast
+replay). Of more than 100 runs, those that are not as expected get a report.html;
+holdfast report writes it for any other.`,
 		Example: `  holdfast run kleppmann-gc-pause
   holdfast run kleppmann-gc-pause --lock redlock,reference --format json
   holdfast run calm --lock all --seeds 20
@@ -129,7 +131,7 @@ func play(ctx context.Context, io streams, sel selection, jobs []store.Job) []re
 	})()
 	bar := newProgress(io.err, jobs, sel.quiet)
 	defer bar.end()
-	return campaign.Runner{Root: sel.out, Child: childCommand, Done: bar.step}.Play(ctx, jobs)
+	return campaign.Runner{Root: sel.out, Pages: sel.pagesFor(len(jobs)), Child: childCommand, Done: bar.step}.Play(ctx, jobs)
 }
 
 // report prints the runs in the chosen format.

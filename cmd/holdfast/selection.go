@@ -27,6 +27,7 @@ type selection struct {
 	out      string
 	format   string
 	quiet    bool
+	pages    string
 	// known takes all locks that a scenario is about where none is named.
 	known bool
 }
@@ -41,7 +42,7 @@ const (
 // given refuses flags that were given and are empty: an empty variable in a
 // script must not select something else than was meant.
 func (s *selection) given(cmd *cobra.Command) error {
-	for _, flag := range []string{"lock", "scenario", "on", "format"} {
+	for _, flag := range []string{"lock", "scenario", "on", "format", "report"} {
 		f := cmd.Flags().Lookup(flag)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[],\" ") == "" {
 			return usage(cmd.CommandPath()+" --help", "--%s is empty", flag)
@@ -78,11 +79,13 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s in process)")
 	f.StringVar(&s.out, "out", "runs", `folder for the runs; "" stores nothing`)
 	f.StringVar(&s.format, "format", "text", "text, json or markdown")
+	f.StringVar(&s.pages, "report", "", "report.html of stored runs: always, failed (those not as expected) or never (default: always, and failed for more than 100 runs)")
 	f.BoolVar(&s.quiet, "quiet", false, "no progress")
 	complete(cmd, "lock", func() []string { return append(lockNames(), lockGroups()...) })
 	complete(cmd, "on", worldNames)
 	complete(cmd, "topology", topologyNames)
 	complete(cmd, "format", formatNames)
+	complete(cmd, "report", pageNames)
 }
 
 func complete(cmd *cobra.Command, flag string, words func() []string) {
@@ -98,6 +101,24 @@ func worldNames() []string { return []string{string(cluster.Sim), string(cluster
 
 func topologyNames() []string {
 	return []string{string(cluster.Single), string(cluster.Replicated), string(cluster.Independent)}
+}
+
+func pageNames() []string {
+	return []string{string(campaign.PagesAlways), string(campaign.PagesFailed), string(campaign.PagesNever)}
+}
+
+// allPages is how many runs get an HTML report each without being asked for.
+const allPages = 100
+
+// pagesFor says which of so many runs get an HTML report.
+func (s *selection) pagesFor(runs int) campaign.Pages {
+	switch {
+	case s.pages != "":
+		return campaign.Pages(s.pages)
+	case runs > allPages:
+		return campaign.PagesFailed
+	}
+	return campaign.PagesAlways
 }
 
 func formatNames() []string { return []string{"text", "json", "markdown"} }
@@ -136,6 +157,9 @@ func (s *selection) validate(try string) error {
 	}
 	if !slices.Contains(formatNames(), s.format) {
 		return unknownWord("format", s.format, formatNames(), try)
+	}
+	if s.pages != "" && !slices.Contains(pageNames(), s.pages) {
+		return unknownWord("choice of reports", s.pages, pageNames(), try)
 	}
 	switch {
 	case s.seeds < 1:

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/store"
+)
+
+func newReport(io streams) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Write the HTML report of a stored run",
+		Long: `Writes report.html of a stored run: one file that needs nothing else. It says
+what the text report says and draws the run as lanes that can be zoomed. DIR is
+the folder of a run. A run that died is shown as far as it was recorded.`,
+		Example: `  holdfast report runs/kleppmann-gc-pause/basic/sim-1
+  holdfast report runs/kleppmann-gc-pause/basic/sim-1 -o pause.html`,
+		Args: oneArg("folder of a run"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			r, h, err := recorded(args[0])
+			if err != nil {
+				return err
+			}
+			dir, name := args[0], store.ReportFile
+			if out != "" {
+				dir, name = filepath.Dir(out), filepath.Base(out)
+			}
+			path, err := store.SaveReport(dir, name, r, h)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(io.out, path)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write (default: report.html in the folder of the run)")
+	return cmd
+}
+
+// recorded reads a stored run for its report. What is missing, or breaks off,
+// after a run that died is said in the run's error.
+func recorded(dir string) (reports.Run, *history.History, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return reports.Run{}, nil, fmt.Errorf("%s is not the folder of a run", dir)
+	}
+	h, path, err := store.ReadHistory(dir)
+	if err != nil && h == nil && !errors.Is(err, fs.ErrNotExist) {
+		return reports.Run{}, nil, err
+	}
+	if r, verdictErr := store.ReadVerdict(dir); verdictErr == nil && err == nil {
+		return r, h, nil
+	}
+	job, jobErr := store.ReadJob(dir)
+	if h == nil {
+		if jobErr != nil {
+			return reports.Run{}, nil, jobErr
+		}
+		return campaign.Failed(job, errors.New("the run left no history")), nil, nil
+	}
+	r := rejudge(h, path)
+	if jobErr == nil {
+		r.Repeat = campaign.Repeat(job)
+	}
+	if err != nil {
+		r.Error = err.Error()
+		r = campaign.Conclude(r)
+	}
+	return r, h, nil
+}
