@@ -49,6 +49,7 @@ var layers = map[string][]string{
 	"harness":         {"impl", "history", "cluster", "nemesis", "scenarios"},
 	"checker":         {"history"},
 	"reports":         {"history", "checker"},
+	"reports/page":    {"reports", "history", "checker"},
 	"store":           {"history", "checker", "reports"},
 	"campaign":        {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store"},
 	"inspect":         {},
