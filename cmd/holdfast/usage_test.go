@@ -134,7 +134,7 @@ func parses(t *testing.T, line string) {
 	}
 	sel := selection{seeds: 1, world: "sim"}
 	for flag, into := range map[string]*string{"on": &sel.world, "format": &sel.format, "topology": &sel.topology} {
-		if f := ran.Flags().Lookup(flag); f != nil {
+		if f := ran.Flags().Lookup(flag); f != nil && f.Value.String() != "" {
 			*into = f.Value.String()
 		}
 	}
