@@ -143,6 +143,9 @@ func parses(t *testing.T, line string) {
 	}
 	sel.locks, _ = ran.Flags().GetStringSlice("lock")
 	names := args
+	if ran.Name() == "inspect" { // whose argument is a lock on a server
+		names = nil
+	}
 	if f := ran.Flags().Lookup("scenario"); f != nil {
 		names, _ = ran.Flags().GetStringSlice("scenario")
 	}
