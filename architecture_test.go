@@ -51,9 +51,10 @@ var layers = map[string][]string{
 	"reports":         {"history", "checker"},
 	"reports/page":    {"reports", "history", "checker"},
 	"store":           {"history", "checker", "reports"},
-	"campaign":        {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store"},
+	"suite":           {"impl", "history", "cluster", "nemesis", "scenarios", "checker", "reports", "store"},
+	"campaign":        {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite"},
 	"inspect":         {},
-	"cmd":             {"inspect", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "campaign"},
+	"cmd":             {"inspect", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
 }
 
 // source is one Go file of ours.

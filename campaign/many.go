@@ -35,6 +35,9 @@ type Runner struct {
 	// Skip leaves a job out when its turn has come; it may be nil, and is
 	// called by many at once.
 	Skip func(store.Job) bool
+	// Until is when no further run begins; zero is never. A run that has begun
+	// is played to its end: half of one proves nothing.
+	Until time.Time
 	// Done is called after each run, one at a time; it may be nil.
 	Done func(reports.Run)
 
@@ -53,7 +56,7 @@ const (
 const lastMoment = time.Second
 
 // Play plays the jobs and returns the runs in the order of the jobs. When the
-// context ends, what has not begun is left out.
+// context or the time ends, what has not begun is left out.
 //
 // Simulated runs go one at a time in a process, since they own its random
 // sources, and a panic in a lock's own goroutine ends the process; so there is
@@ -65,7 +68,7 @@ func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
 	take := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if next >= len(jobs) || ctx.Err() != nil {
+		if next >= len(jobs) || ctx.Err() != nil || !r.Until.IsZero() && !time.Now().Before(r.Until) {
 			return 0, false
 		}
 		next++

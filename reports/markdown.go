@@ -144,6 +144,7 @@ func mdCode(s string) string {
 
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "~", `\~`,
+	"$", "&#36;", "@", "&#64;", // mathematics and mentions on GitHub
 )
 
 // fence puts lines into a code block that they cannot close.

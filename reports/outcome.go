@@ -83,6 +83,8 @@ type mismatch struct {
 	definite bool
 	// unexpected says that a violation was found that nobody expected.
 	unexpected bool
+	// result is the check's; it has no name where the check was not run.
+	result checker.Result
 }
 
 // Match compares results with the expectations of a scenario. A check that is
@@ -121,6 +123,7 @@ func compare(results []checker.Result, expected map[string]string) []mismatch {
 			words:      r.Name + ": " + complaint(r, want, named),
 			definite:   bad || (r.Verdict == checker.Pass && proves),
 			unexpected: bad,
+			result:     r,
 		})
 	}
 	for _, name := range sortedKeys(expected) {

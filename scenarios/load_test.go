@@ -20,7 +20,7 @@ var bad = []struct {
 	{name: "comment only", file: "# nothing\n", want: `f.yaml:1:1: the file is empty`},
 	{name: "not a map", file: "- a\n", want: `f.yaml:1:1: here belongs a map, not a list`},
 	{name: "two documents", file: head("---\nname: y\n"),
-		want: `f.yaml:4:1: a file holds one scenario: this is the second document`},
+		want: `f.yaml:4:1: this is a second document, and a file holds one`},
 	{name: "unknown key", file: head("worklaod: {}\n"), want: `f.yaml:3:1: there is no key "worklaod"; did you mean "workload"?`},
 	{name: "far key", file: head("final: {zebra: 1}\n"), want: `f.yaml:3:9: there is no key "zebra" in final: write heal or wait`},
 	{name: "no such reader", file: head("workload: {readers: [c9]}\n"), schemaTakes: true,

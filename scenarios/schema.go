@@ -37,8 +37,11 @@ var compiled = sync.OnceValue(func() *jsonschema.Schema {
 })
 
 // checkSchema reports what the published schema refuses.
-func (d *decoder) checkSchema(root ast.Node) {
-	err := compiled().Validate(plain(root))
+func (d *decoder) checkSchema(root ast.Node) { d.refuse(compiled(), root) }
+
+// refuse reports what a schema refuses.
+func (d *decoder) refuse(schema *jsonschema.Schema, root ast.Node) {
+	err := schema.Validate(plain(root))
 	var refused *jsonschema.ValidationError
 	if !errors.As(err, &refused) {
 		return

@@ -45,7 +45,7 @@ func (d *decoder) parse(data []byte) (root ast.Node) {
 	case 1:
 		return bodies[0]
 	}
-	d.failAt(place(bodies[1]), "a file holds one scenario: this is the second document")
+	d.failAt(place(bodies[1]), "this is a second document, and a file holds one")
 	return nil
 }
 

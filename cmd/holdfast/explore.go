@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/store"
+	"github.com/holdfast-io/holdfast/suite"
 )
 
 // exploration are the flags of holdfast explore.
@@ -51,7 +52,7 @@ What no lock on the topology survives is shown and does not count.`,
   holdfast explore reference --depth 2 --budget 10m`,
 		Args: oneArg("lock"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return lockNames(), cobra.ShellCompDirectiveNoFileComp
+			return suite.LockNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.Lock = args[0]
@@ -79,7 +80,7 @@ What no lock on the topology survives is shown and does not count.`,
 func (x *exploration) validate(cmd *cobra.Command) error {
 	const try = "holdfast explore --help"
 	if _, ok := catalogue.Find(x.Lock); !ok {
-		return unknownWord("lock", x.Lock, lockNames(), "holdfast list locks")
+		return unknownWord("lock", x.Lock, suite.LockNames(), "holdfast list locks")
 	}
 	if !slices.Contains(formatNames(), x.format) {
 		return unknownWord("format", x.format, formatNames(), try)

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/inspect"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/suite"
 )
 
 // inspection is what the command line asks for.
@@ -70,7 +71,7 @@ shown; --tokens shows them whole. A password belongs into the address
 	f.BoolVar(&in.tokens, "tokens", false, "show whole tokens")
 	f.StringVar(&in.format, "format", "text", "text or json")
 	complete(cmd, "format", func() []string { return []string{"text", "json"} })
-	complete(cmd, "lock", lockNames)
+	complete(cmd, "lock", suite.LockNames)
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
+	"github.com/holdfast-io/holdfast/suite"
 )
 
 func newMatrix(io streams) *cobra.Command {
@@ -72,7 +73,7 @@ func matrix(ctx context.Context, io streams, sel selection, names []string) erro
 // order gives the rows and columns: locks as in the catalogue, scenarios as
 // they were asked for.
 func order(jobs []store.Job, runs []reports.Run) (locks, columns []string) {
-	for _, name := range lockNames() {
+	for _, name := range suite.LockNames() {
 		if slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Lock == name }) {
 			locks = append(locks, name)
 		}

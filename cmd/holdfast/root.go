@@ -87,6 +87,7 @@ Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
   holdfast run kleppmann-gc-pause --on process    the same on real Redis, with a real SIGSTOP
   holdfast run calm --lock all --seeds 20         no fault, every lock, twenty seeds
   holdfast matrix                                 all locks against all scenarios
+  holdfast gate                                   a suite for CI, which fails on what is new
   holdfast list                                   what there is`,
 		Version:       version(),
 		SilenceErrors: true,
@@ -100,7 +101,7 @@ Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newReport(io), newExplore(io), newInspect(io), newWorker(io), newChild(io))
+	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newReport(io), newExplore(io), newGate(io), newMerge(io), newInspect(io), newWorker(io), newChild(io))
 	root.SetOut(io.out) // the completion commands take it when they are made
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -124,11 +124,12 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 	return jobs, nil
 }
 
+// interruptedRuns is said at Ctrl-C.
+const interruptedRuns = "\nholdfast: interrupted: healing the faults and keeping what was recorded; once more to end at once"
+
 // play plays the jobs with progress on a terminal.
 func play(ctx context.Context, io streams, sel selection, jobs []store.Job) []reports.Run {
-	defer context.AfterFunc(ctx, func() {
-		fmt.Fprintln(io.err, "\nholdfast: interrupted: healing the faults and keeping what was recorded; once more to end at once")
-	})()
+	defer context.AfterFunc(ctx, func() { fmt.Fprintln(io.err, interruptedRuns) })()
 	bar := newProgress(io.err, jobs, sel.quiet)
 	defer bar.end()
 	return campaign.Runner{Root: sel.out, Pages: sel.pagesFor(len(jobs)), Child: childCommand, Done: bar.step}.Play(ctx, jobs)

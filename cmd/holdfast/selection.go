@@ -11,9 +11,9 @@ import (
 
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/cluster"
-	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
+	"github.com/holdfast-io/holdfast/suite"
 )
 
 // selection are the flags that say what to run; run and matrix share them.
@@ -35,8 +35,8 @@ type selection struct {
 // Bounds that keep a slip of the finger from filling the memory or the day: a
 // scenario lasts several TTLs, and a list of all runs is made first.
 const (
-	maxTTL  = 24 * time.Hour
-	maxRuns = 1_000_000
+	maxTTL  = suite.MostTTL
+	maxRuns = suite.MaxRuns
 )
 
 // given refuses flags that were given and are empty: an empty variable in a
@@ -62,13 +62,6 @@ func unique(words []string) []string {
 	return out
 }
 
-// The words that stand for groups of locks.
-const (
-	allLocks   = "all"       // the five, their fenced variants and the reference
-	libraries  = "libraries" // what people use, unmodified
-	mutantOnes = "mutants"   // the locks with a mistake on purpose
-)
-
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
@@ -81,7 +74,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f.StringVar(&s.format, "format", "text", "text, json or markdown")
 	f.StringVar(&s.pages, "report", "", "report.html of stored runs: always, failed (those not as expected) or never (default: always, and failed for more than 100 runs)")
 	f.BoolVar(&s.quiet, "quiet", false, "no progress")
-	complete(cmd, "lock", func() []string { return append(lockNames(), lockGroups()...) })
+	complete(cmd, "lock", func() []string { return append(suite.LockNames(), suite.Groups()...) })
 	complete(cmd, "on", worldNames)
 	complete(cmd, "topology", topologyNames)
 	complete(cmd, "format", formatNames)
@@ -123,30 +116,6 @@ func (s *selection) pagesFor(runs int) campaign.Pages {
 
 func formatNames() []string { return []string{"text", "json", "markdown"} }
 
-func lockNames() []string {
-	var out []string
-	for _, e := range catalogue.Everything() {
-		out = append(out, e.Name)
-	}
-	return out
-}
-
-// lockGroups are the words that stand for several locks.
-func lockGroups() []string { return []string{allLocks, libraries, mutantOnes} }
-
-// lockGroup lists the locks that a word stands for.
-func lockGroup(word string) []catalogue.Entry {
-	switch word {
-	case allLocks:
-		return catalogue.All()
-	case libraries:
-		return catalogue.ThirdParty()
-	case mutantOnes:
-		return catalogue.Mutants()
-	}
-	return nil
-}
-
 // validate checks the flags' words.
 func (s *selection) validate(try string) error {
 	if !slices.Contains(worldNames(), s.world) {
@@ -166,8 +135,8 @@ func (s *selection) validate(try string) error {
 		return usage(try, "--seeds %d: at least one seed is needed", s.seeds)
 	case s.ttl < 0:
 		return usage(try, "--ttl %v: a TTL is positive", s.ttl)
-	case s.ttl > 0 && s.ttl < 20*time.Millisecond:
-		return usage(try, "--ttl %v: at least 20ms, or the network's own latency decides the run", s.ttl)
+	case s.ttl > 0 && s.ttl < suite.LeastTTL:
+		return usage(try, "--ttl %v: at least %v, or the network's own latency decides the run", s.ttl, suite.LeastTTL)
 	case s.ttl > maxTTL:
 		return usage(try, "--ttl %v: at most %v", s.ttl, maxTTL)
 	case s.seeds > maxRuns:
@@ -194,7 +163,7 @@ func load(name, try string) (*scenarios.Scenario, error) {
 		return nil, usage("holdfast run ./"+name+".yaml", "there is no scenario %q, but there is a file %s.yaml", name, name)
 	case strings.Contains(name, "/") || isYAML(name):
 		return nil, usage(try, "%v", err)
-	case slices.Contains(lockNames(), name):
+	case slices.Contains(suite.LockNames(), name):
 		return nil, usage("holdfast run kleppmann-gc-pause --lock "+name, "%s is a lock; which scenario shall it play?", name)
 	}
 	return nil, unknownWord("scenario", name, scenarios.Names(), try)
@@ -218,36 +187,24 @@ func isFile(path string) bool {
 func (s *selection) chosen(sc *scenarios.Scenario, try string) ([]string, error) {
 	switch {
 	case len(s.locks) == 0 && s.known:
-		return known(sc), nil
+		return suite.Known(sc), nil
 	case len(s.locks) == 0:
 		return sc.Locks, nil
 	}
-	var out []string
-	for _, word := range s.locks {
-		word = strings.TrimSpace(word)
-		if group := lockGroup(word); group != nil {
-			for _, e := range group {
-				out = append(out, e.Name)
-			}
-			continue
-		}
-		if _, ok := catalogue.Find(word); !ok {
-			return nil, unknownWord("lock", word, append(lockNames(), lockGroups()...), try)
-		}
-		out = append(out, word)
-	}
-	return unique(out), nil
+	return lockWords(s.locks, try)
 }
 
-// known lists the locks of the catalogue that a scenario is about.
-func known(sc *scenarios.Scenario) []string {
-	var out []string
-	for _, e := range append(catalogue.All(), catalogue.Advanced()...) {
-		if sc.Knows(e.Name) {
-			out = append(out, e.Name)
-		}
+// lockWords turns what stands behind --lock into names.
+func lockWords(words []string, try string) ([]string, error) {
+	var trimmed []string
+	for _, w := range words {
+		trimmed = append(trimmed, strings.TrimSpace(w))
 	}
-	return out
+	names, wrong := suite.Locks(trimmed)
+	if wrong != "" {
+		return nil, unknownWord("lock", wrong, append(suite.LockNames(), suite.Groups()...), try)
+	}
+	return names, nil
 }
 
 // jobs lists the runs for one scenario.

@@ -134,7 +134,7 @@ func parses(t *testing.T, line string) {
 	}
 	sel := selection{seeds: 1, world: "sim"}
 	for flag, into := range map[string]*string{"on": &sel.world, "format": &sel.format, "topology": &sel.topology} {
-		if f := ran.Flags().Lookup(flag); f != nil {
+		if f := ran.Flags().Lookup(flag); f != nil && f.Value.String() != "" {
 			*into = f.Value.String()
 		}
 	}
@@ -143,6 +143,9 @@ func parses(t *testing.T, line string) {
 	}
 	sel.locks, _ = ran.Flags().GetStringSlice("lock")
 	names := args
+	if ran.Name() == "inspect" { // whose argument is a lock on a server
+		names = nil
+	}
 	if f := ran.Flags().Lookup("scenario"); f != nil {
 		names, _ = ran.Flags().GetStringSlice("scenario")
 	}
