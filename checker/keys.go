@@ -55,7 +55,7 @@ type keys struct {
 	byPlace  map[place][]int
 	byClient map[string][]int
 	// several marks places that name several owners at once, such as a queue
-	// or the permits of a semaphore. Who may change those is not told by the
+	// or the permits of a semaphore, or that only count them. Who may change those is not told by the
 	// owner alone.
 	several map[place]bool
 	// homes are the keys on which grants put their tokens. Others, such as the
@@ -137,7 +137,8 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 	} else if !slices.Contains(pseudo, s.Cmd) {
 		k.anonymous++
 	}
-	if strings.Contains(s.Owner, ",") {
+	counted := f.History.Header.Kind == history.KindRW && s.Value != "" // readers without names
+	if strings.Contains(s.Owner, ",") || counted {
 		k.several[p] = true
 	}
 }
@@ -224,7 +225,7 @@ func carries(owners, token string) bool {
 // mutual says why the ownership of keys tells nothing about a lock: several
 // holders at once share a key, so that it names none of them alone.
 func (f *Facts) mutual() string {
-	if f.History.Header.Kind != "" {
+	if f.permits() > 0 {
 		return "the lock has several holders at once, and its keys do not tell them apart"
 	}
 	return ""

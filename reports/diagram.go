@@ -45,7 +45,7 @@ func Diagram(h *history.History, results []checker.Result, width int, colour boo
 			notes = append(notes, fmt.Sprintf("(%d more %s%s not drawn)", n, what, plural(n)))
 		}
 	}
-	clientLanes := p.clientLanes(clients)
+	clientLanes, leftLanes := p.clientLanes(clients)
 	lanes := slices.Clone(clientLanes)
 	lanes = append(lanes, p.overlapLane()...)
 	lanes = append(lanes, p.leaseLane()...)
@@ -54,6 +54,7 @@ func Diagram(h *history.History, results []checker.Result, width int, colour boo
 	bands, leftFaults := p.faultLanes()
 	lanes = append(lanes, bands...)
 	note(leftClients, "client")
+	note(leftLanes, "lane of a client")
 	note(leftNodes, "key")
 	note(leftFaults, "fault")
 
@@ -86,13 +87,23 @@ func tame(h *history.History) *history.History {
 
 // gutterOf is the width of the labels: as wide as the widest, within reason.
 func gutterOf(h *history.History, width int) int {
+	labels, several := keyLabels(h), 0
+	locks := map[string]bool{}
+	for _, e := range h.Events {
+		if e.Op != nil && e.Op.F == history.Acquire {
+			locks[e.Op.Lock] = true
+		}
+	}
+	if len(locks) > 1 {
+		several = 1 // lanes name the lock
+	}
 	widest := len("two hold")
 	for _, e := range h.Events {
 		switch {
 		case e.Op != nil:
-			widest = max(widest, len(e.Op.Client)+len(" lease"))
+			widest = max(widest, len(e.Op.Client)+len(" lease"), len(e.Op.Client)+1+len(e.Op.Lock)*several)
 		case e.Server != nil:
-			widest = max(widest, len(e.Server.Node)+len(" key"))
+			widest = max(widest, len(e.Server.Node)+1+len(labels[e.Server.Key]))
 		case e.Nemesis != nil && e.Nemesis.Phase != history.Never:
 			widest = max(widest, len(e.Nemesis.Fault))
 		}
@@ -108,7 +119,7 @@ func row(label string, cells []rune, gutter int) string {
 }
 
 func (p *picture) header() string {
-	s := fmt.Sprintf("Who held the lock, %s to %s (%s", sec(p.from), sec(p.to), p.why)
+	s := fmt.Sprintf("Who held the lock%s, %s to %s (%s", p.theLocks(), sec(p.from), sec(p.to), p.why)
 	if p.why != "the whole run" {
 		s += fmt.Sprintf("; it lasted %s", sec(p.end))
 	}
@@ -198,7 +209,7 @@ func (p *picture) overlapLane() []*lane {
 	if len(p.overlaps) == 0 {
 		return nil
 	}
-	l := &lane{label: "two hold", cells: blank(p.cols, ' '), alarm: true}
+	l := &lane{label: p.tooMany(), cells: blank(p.cols, ' '), alarm: true}
 	for _, o := range p.overlaps {
 		for _, i := range o.Times {
 			for c := p.col(i.From); p.shows(i.From, i.To-1) && c <= p.col(i.To-1); c++ {
@@ -250,12 +261,12 @@ func (p *picture) legend(clients, truth []*lane, width int) []string {
 		}
 	}
 	if len(p.overlaps) > 0 {
-		words = append(words, "^ two clients believe at once that they hold it")
+		words = append(words, "^ "+p.clash())
 	}
 	owners := map[rune]bool{}
 	for _, l := range truth {
 		for _, r := range l.cells {
-			owners[r] = true
+			owners[r] = owners[r] || !l.counts
 		}
 	}
 	var who []string
@@ -265,6 +276,9 @@ func (p *picture) legend(clients, truth []*lane, width int) []string {
 		}
 	}
 	slices.Sort(who)
+	if what := p.counted(); what != "" {
+		words = append(words, what)
+	}
 	if len(who) > 0 {
 		words = append(words, "in the key lanes: who owns it on the node ("+strings.Join(who, ", ")+", . = nobody)")
 	}

@@ -18,6 +18,7 @@ var symbols = []symbol{
 	{mark: '.', says: "idle"},
 	{mark: '-', says: "waits for the lock"},
 	{mark: '=', says: "holds, its lease is good"},
+	{mark: ':', says: "holds for reading, its lease is good"},
 	{mark: '#', says: "believes it holds, but its lease is over"},
 	{mark: '!', says: "its lease is good, and so is another client's"},
 	{mark: 'p', says: "paused"},
@@ -46,6 +47,8 @@ type lane struct {
 	cells []rune
 	// alarm says that the whole lane is bad news.
 	alarm bool
+	// counts says that its digits are numbers, not badges of clients.
+	counts bool
 }
 
 // paint draws a stretch.
@@ -84,41 +87,40 @@ func (l *lane) point(f *frame, t int64, mark rune) {
 	}
 }
 
-// clientLanes draws a lane for each of the clients.
-func (p *picture) clientLanes(clients []string) []*lane {
-	lanes := map[string]*lane{}
-	var out []*lane
-	for _, c := range clients {
-		l := &lane{label: c, cells: blank(p.cols, '.')}
-		lanes[c] = l
-		out = append(out, l)
-	}
+// clientLanes draws the lanes of the clients: one each, or one for each thread
+// and each lock.
+func (p *picture) clientLanes(clients []string) (drawn []*lane, left int) {
+	lanes, left := p.seatsOf(clients)
 	p.paintWaits(lanes)
 	for _, a := range p.holds {
-		l := lanes[a.Client]
+		l := lanes.of(a)
 		if l == nil {
 			continue
 		}
-		l.stretches(&p.frame, a.Belief, '=')
+		mark := '='
+		if a.Mode == history.Reading {
+			mark = ':'
+		}
+		l.stretches(&p.frame, a.Belief, mark)
 		l.stretches(&p.frame, Outlived(p.h, a), '#')
 	}
 	// Where only one of two overlapping holders has a good lease, the lanes
 	// already say whose fault it is. Two good leases are the service's fault.
 	for _, o := range p.overlaps {
 		for _, a := range o.Holds {
-			if l := lanes[a.Client]; l != nil {
+			if l := lanes.of(a); l != nil {
 				l.stretches(&p.frame, o.Promised, '!')
 			}
 		}
 	}
 	p.paintPauses(lanes)
 	p.paintPoints(lanes)
-	return out
+	return lanes.drawn(), left
 }
 
 // paintWaits draws acquires that are pending, and the gaps between a refusal
 // and the next try of the same process: the client wants the lock all along.
-func (p *picture) paintWaits(lanes map[string]*lane) {
+func (p *picture) paintWaits(lanes *seats) {
 	since := map[int]int64{}
 	waiting := map[int]bool{}
 	lastOf := map[int]*lane{}
@@ -127,12 +129,12 @@ func (p *picture) paintWaits(lanes map[string]*lane) {
 			continue
 		}
 		op := e.Op
-		l := lanes[op.Client]
-		if l == nil {
-			continue
-		}
 		if op.F != history.Acquire {
 			waiting[op.Process] = false
+			continue
+		}
+		l := lanes.of(p.facts.ByAcq[op.Acq])
+		if l == nil {
 			continue
 		}
 		if waiting[op.Process] {
@@ -150,20 +152,18 @@ func (p *picture) paintWaits(lanes map[string]*lane) {
 
 // paintPauses draws pauses of clients. A pause hides what the client believes,
 // so the mark itself says whether its lease is over.
-func (p *picture) paintPauses(lanes map[string]*lane) {
+func (p *picture) paintPauses(lanes *seats) {
 	for _, ft := range p.faults {
 		if ft.Fault != "pause" {
 			continue
 		}
 		paused := []checker.Interval{{From: ft.Start, To: ft.Stop}}
 		for _, on := range ft.On {
-			l := lanes[on]
-			if l == nil {
-				continue
+			for _, l := range lanes.all(on) {
+				l.stretches(&p.frame, paused, 'p')
 			}
-			l.stretches(&p.frame, paused, 'p')
 			for _, a := range p.holds {
-				if a.Client == on {
+				if l := lanes.of(a); l != nil && a.Client == on {
 					l.stretches(&p.frame, both(paused, Outlived(p.h, a)), 'P')
 				}
 			}
@@ -173,7 +173,7 @@ func (p *picture) paintPauses(lanes map[string]*lane) {
 
 // paintPoints draws reads, writes and notes. Writes are drawn as they arrived
 // at the resource, where the history has that.
-func (p *picture) paintPoints(lanes map[string]*lane) {
+func (p *picture) paintPoints(lanes *seats) {
 	arrivals := slices.ContainsFunc(p.h.Events, func(e history.Event) bool { return e.Resource != nil })
 	for _, e := range p.h.Events {
 		client, mark := "", rune(0)
@@ -183,7 +183,10 @@ func (p *picture) paintPoints(lanes map[string]*lane) {
 		case e.Op != nil:
 			client, mark = e.Op.Client, opMark(e.Op, arrivals)
 		}
-		if l := lanes[client]; l != nil && mark != 0 {
+		if mark == 0 {
+			continue
+		}
+		for _, l := range lanes.concern(client, acqOf(e)) {
 			l.point(&p.frame, e.T, mark)
 		}
 	}

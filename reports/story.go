@@ -75,10 +75,11 @@ func Tell(r Run, most int) Story {
 	return s
 }
 
-// Overlap is one pair of holds that were believed at once.
+// Overlap are two holds that were believed at once, or of a semaphore as many as
+// are too many.
 type Overlap struct {
 	Holds []*checker.Acquisition
-	// Times when both believed; Promised is when moreover both had a
+	// Times when all believed; Promised is when moreover all had a
 	// guaranteed lease, which is the lock service's fault.
 	Times, Promised []checker.Interval
 }
@@ -95,10 +96,7 @@ func Overlaps(facts *checker.Facts, results []checker.Result) []Overlap {
 			if len(holds) < 2 {
 				continue
 			}
-			a, b := holds[0], holds[1]
-			o := Overlap{Holds: holds[:2], Times: both(a.Belief, b.Belief)}
-			o.Promised = both(o.Times, both(a.Guaranteed, b.Guaranteed))
-			out = append(out, o)
+			out = append(out, overlapOf(holds))
 		}
 	}
 	return out

@@ -2,7 +2,6 @@ package reports
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -97,7 +96,7 @@ func (p *picture) truthLanes() (lanes []*lane, left int) {
 	type place struct{ node, key string }
 	changes := map[place][]change{}
 	owned := map[place]bool{}
-	keys := map[string]bool{}
+	labels, counts := keyLabels(p.h), counting(p.h)
 	for _, e := range p.h.Events {
 		if e.Server == nil {
 			continue
@@ -107,7 +106,10 @@ func (p *picture) truthLanes() (lanes []*lane, left int) {
 		if e.Server.Owner != "" {
 			client, _, _ := strings.Cut(e.Server.Owner, "#")
 			owner = p.badge(client)
-			owned[at], keys[at.key] = true, true
+			owned[at] = true
+			if what := counts[at.key]; what != "" {
+				owner = digit(countOf(e.Server, what))
+			}
 		}
 		changes[at] = append(changes[at], change{t: e.T, owner: owner})
 	}
@@ -122,11 +124,7 @@ func (p *picture) truthLanes() (lanes []*lane, left int) {
 		left, places = len(places)-mostNodes, places[:mostNodes]
 	}
 	for _, at := range places {
-		label := at.node + " key"
-		if len(keys) > 1 {
-			label = fmt.Sprintf("%s %s", at.node, at.key)
-		}
-		lanes = append(lanes, &lane{label: label, cells: p.ownership(changes[at])})
+		lanes = append(lanes, &lane{label: at.node + " " + labels[at.key], cells: p.ownership(changes[at]), counts: counts[at.key] != ""})
 	}
 	return lanes, left
 }

@@ -121,7 +121,7 @@ func TestTheTable(t *testing.T) {
 			if got := (cell{e["exclusion"], e["updates"]}); got != want {
 				t.Errorf("%s expects %v of %s, want %v", name, got, lock, want)
 			}
-			if lin := e["linearizability"]; (lin == violation) != (want.exclusion == broken) {
+			if lin := e["linearizability"]; (lin == violation) != (want.exclusion == broken || e["fencing"] == violation) {
 				t.Errorf("%s expects linearizability %q of %s beside exclusion %s", name, lin, lock, want.exclusion)
 			}
 		}
