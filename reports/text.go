@@ -77,6 +77,7 @@ func Text(w io.Writer, run Run, h *history.History, opt TextOptions) error {
 	p.add(Printable(repeatOf(run)))
 	p.verdict(run)
 	p.story(run)
+	p.contradiction(run, h)
 	if picture := Diagram(h, run.Checks, p.width, opt.Color); len(picture) > 0 {
 		p.add("")
 		p.add(picture...)

@@ -16,21 +16,46 @@ import (
 
 func newCheck(io streams) *cobra.Command {
 	var sel selection
+	var how judging
 	cmd := &cobra.Command{
 		Use:   "check PATH",
-		Short: "Judge a stored history again",
+		Short: "Judge a stored history again, or one of Jepsen's",
 		Long: `Judges a history again with nothing running. PATH is a history.jsonl file or the
 folder of a run. What was expected comes from the scenario that the history
-names, if this program has it.`,
+names, if this program has it.
+
+PATH may also be a history of a lock in Jepsen's EDN, or operations as porcupine
+has them in JSON; it is held against a lock of --model.`,
 		Example: `  holdfast check runs/kleppmann-gc-pause/basic/sim-1
-  holdfast check history.jsonl --format json`,
+  holdfast check history.jsonl --format json
+  holdfast check history.edn --model fenced --viewer contradiction.html`,
 		Args: oneArg("path"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := how.rules(cmd); err != nil {
+				return err
+			}
+			format, err := how.format(args[0])
+			if err != nil {
+				return err
+			}
+			if format != "" {
+				return checkForeign(io, cmd, sel, how, args[0], format)
+			}
+			for _, name := range foreignFlags {
+				if cmd.Flags().Changed(name) {
+					return usage(cmd.CommandPath()+" --help", "--%s is for foreign histories: %s is of this program", name, args[0])
+				}
+			}
 			h, path, err := store.ReadHistory(args[0])
 			if err != nil {
 				return err
 			}
 			r := rejudge(h, path)
+			if how.viewer != "" {
+				if err := viewStored(how.viewer, h, r); err != nil {
+					return err
+				}
+			}
 			if sel.format == "text" {
 				if err := reports.Text(io.out, r, h, textOptions(io.out)); err != nil {
 					return err
@@ -43,6 +68,7 @@ names, if this program has it.`,
 	}
 	cmd.Flags().StringVar(&sel.format, "format", "text", "text, json or markdown")
 	complete(cmd, "format", formatNames)
+	how.flags(cmd)
 	return cmd
 }
 

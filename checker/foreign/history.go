@@ -1,0 +1,273 @@
+package foreign
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-io/holdfast/checker/sweep"
+)
+
+// Format of a file.
+type Format string
+
+// The formats.
+const (
+	// Jepsen is a vector of maps, or one map after the other, in EDN.
+	Jepsen Format = "jepsen"
+	// Porcupine is a list of operations, or one after the other, in JSON.
+	Porcupine Format = "porcupine"
+)
+
+// Call is what the file says about one call. Its place in [History.Calls] is the
+// ID of its [sweep.Op].
+type Call struct {
+	Process string
+	F       string // as the file says it
+	Call    int64
+	// Line of the entry that made the call, and Done of the one that completed
+	// it, 0 for none. Entry and DoneEntry are the entries, counted from 0.
+	Line, Done       int
+	Entry, DoneEntry int
+	ret              int64
+	fence            uint64
+	lock             string
+	named            bool // the entry says which lock
+	sort             sort
+	outcome          sweep.Outcome
+}
+
+// sort of call that a word stands for.
+type sort uint8
+
+const (
+	acquire sort = iota
+	release
+	readAcquire
+	readRelease
+	writeRelease
+)
+
+// words of the calls, with those that people use for the same.
+var words = map[string]sort{
+	"acquire": acquire, "lock": acquire,
+	"write-acquire": acquire, "acquire-write": acquire, "write-lock": acquire, "lock-write": acquire,
+	"read-acquire": readAcquire, "acquire-read": readAcquire, "read-lock": readAcquire, "lock-read": readAcquire,
+	"release": release, "unlock": release,
+	"write-release": writeRelease, "release-write": writeRelease, "write-unlock": writeRelease, "unlock-write": writeRelease,
+	"read-release": readRelease, "release-read": readRelease, "read-unlock": readRelease, "unlock-read": readRelease,
+}
+
+func (s sort) acquires() bool { return s == acquire || s == readAcquire }
+
+// known lists the words for a refusal.
+func known() string {
+	return strings.Join(slices.Sorted(maps.Keys(words)), ", ")
+}
+
+// Lock is what was done to one lock.
+type Lock struct {
+	Name string
+	// Ops are the calls for package sweep. A release that failed is not among
+	// them, since it did not happen, nor is one of Strays.
+	Ops []sweep.Op
+	// Strays are releases that succeeded although their process held nothing.
+	Strays []int
+}
+
+// Fault is a stretch of time in which something was broken on purpose.
+type Fault struct {
+	Name     string
+	From, To int64
+}
+
+// History is a file that has been read.
+type History struct {
+	Format Format
+	Calls  []Call  // in the order in which they were made
+	Locks  []*Lock // in the order of their names
+	Faults []Fault
+	// Processes that made calls, and the last time of the file.
+	Processes int
+	End       int64
+	// reads is the line of the first call that only a reader/writer lock has,
+	// and fences says that acquires got fences.
+	reads  int
+	fences bool
+}
+
+// Read reads a file in a format.
+func Read(r io.Reader, format Format) (*History, error) {
+	s := newSource(r)
+	b := &builder{h: &History{Format: format}}
+	var err error
+	switch format {
+	case Jepsen:
+		err = (&jepsen{edn: edn{s}, builder: b, pending: map[string]int{}, retired: map[string]int{}}).read()
+	case Porcupine:
+		err = (&porcupine{jsonText: jsonText{s}, builder: b}).read()
+	default:
+		err = fmt.Errorf("no format %q", format)
+	}
+	if err == nil {
+		err = s.err
+	}
+	if err == nil && len(b.calls) == 0 {
+		err = s.errorf("the file ends and holds no call of a lock")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := b.finish(); err != nil {
+		return nil, err
+	}
+	return b.h, nil
+}
+
+// builder gathers calls and gives them to their locks.
+type builder struct {
+	h     *History
+	calls []Call
+}
+
+// held is an acquisition that a process has not given back, as far as it knows.
+type held struct {
+	lock *Lock
+	hold int
+	kind sweep.Kind
+	// asked says that a release of it had no answer.
+	asked bool
+}
+
+// finish pairs releases with acquires, in the order of the calls. A release
+// gives back what its process got last. One without an answer may have: the
+// next release of the process may be the same once more, or of what it got
+// before:
+//
+//	acquire A, release no answer, release ok             both of A
+//	acquire A, acquire B, release no answer, release ok  first B, then A
+func (b *builder) finish() error {
+	byCall := func(x, y Call) int { return cmp.Compare(x.Call, y.Call) }
+	if !slices.IsSortedFunc(b.calls, byCall) {
+		slices.SortStableFunc(b.calls, byCall)
+	}
+	locks := map[string]*Lock{}
+	processes := map[string]*process{}
+	for i := range b.calls {
+		c := &b.calls[i]
+		p := processes[c.Process]
+		if p == nil {
+			p = &process{owner: len(processes), last: -1}
+			processes[c.Process] = p
+		}
+		if p.last >= 0 {
+			if before := &b.calls[p.last]; before.outcome != sweep.Unknown && before.ret > c.Call {
+				return fmt.Errorf("line %d: process %s calls before its call in line %d has returned", c.Line, c.Process, before.Line)
+			}
+		}
+		p.last = i
+		at := -1
+		if !c.sort.acquires() {
+			at = c.among(p.stack)
+		}
+		if at >= 0 {
+			c.lock = p.stack[at].lock.Name
+		}
+		l := locks[c.lock]
+		if l == nil {
+			l = &Lock{Name: c.lock}
+			locks[c.lock] = l
+		}
+		l.add(i, c, p, at)
+	}
+	b.h.Calls, b.h.Processes = b.calls, len(processes)
+	for _, name := range slices.Sorted(maps.Keys(locks)) {
+		b.h.Locks = append(b.h.Locks, locks[name])
+	}
+	return nil
+}
+
+// process is what one has called so far.
+type process struct {
+	owner int
+	last  int // its last call
+	stack []held
+}
+
+// among finds what a release gives back.
+func (c *Call) among(stack []held) int {
+	again := -1
+	for i := len(stack) - 1; i >= 0; i-- {
+		h := &stack[i]
+		if c.named && h.lock.Name != c.lock ||
+			c.sort == readRelease && h.kind != sweep.RAcquire || c.sort == writeRelease && h.kind != sweep.Acquire {
+			continue
+		}
+		if !h.asked {
+			return i
+		}
+		if again < 0 {
+			again = i
+		}
+	}
+	return again
+}
+
+// add puts a call to its lock. A release gives back what is at a place of its
+// process's stack, or nothing.
+func (l *Lock) add(id int, c *Call, p *process, at int) {
+	op := sweep.Op{ID: id, Owner: p.owner, Outcome: c.outcome, Call: c.Call, Return: c.ret, Fence: c.fence}
+	switch {
+	case c.sort.acquires():
+		op.Hold = id
+		if c.sort == readAcquire {
+			op.Kind = sweep.RAcquire
+		}
+		if c.outcome != sweep.Busy {
+			p.stack = append(p.stack, held{lock: l, hold: id, kind: op.Kind})
+		}
+	case c.outcome == sweep.Busy:
+		return // it did not happen
+	case at < 0:
+		if c.outcome == sweep.OK {
+			l.Strays = append(l.Strays, id)
+		}
+		return
+	default:
+		op.Hold, op.Kind = p.stack[at].hold, p.stack[at].kind+1
+		p.stack[at].asked = true
+		if c.outcome == sweep.OK {
+			p.stack = slices.Delete(p.stack, at, at+1)
+		}
+	}
+	l.Ops = append(l.Ops, op)
+}
+
+// Leased gives every hold a lease: from so long after its acquire was called, it
+// may end without a release.
+func (h *History) Leased(lease int64) {
+	for _, l := range h.Locks {
+		for i := range l.Ops {
+			if op := &l.Ops[i]; op.Kind == sweep.Acquire || op.Kind == sweep.RAcquire {
+				op.LeaseEnd = op.Call + min(lease, maxTime)
+				if op.LeaseEnd == 0 { // which would be none
+					op.LeaseEnd = 1
+				}
+			}
+		}
+	}
+}
+
+// Suits says why a model cannot judge the history, with the line.
+func (h *History) Suits(m sweep.Model) error {
+	switch {
+	case m != sweep.ReadWrite && h.reads > 0:
+		return fmt.Errorf("line %d: a read lock, which only the model rw has", h.reads)
+	case (m == sweep.Fenced || m == sweep.ReentrantFenced) && !h.fences:
+		return fmt.Errorf("line %d: no acquire up to here got a fence, so a fenced model has nothing to judge", h.Calls[len(h.Calls)-1].Line)
+	}
+	return nil
+}
