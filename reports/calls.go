@@ -53,7 +53,7 @@ func Calls(calls []Call, faults []Call, width int, colour bool) []string {
 		default:
 			code = red
 		}
-		line := fmt.Sprintf("  %-*s  %-*s  %s  %s", who, clip(c.Who, who), what, clip(c.What, what),
+		line := fmt.Sprintf("  %-*s  %-*s  %s  %s", who, narrow(c.Who, who), what, narrow(c.What, what),
 			ink.paint(code, bar), during(c, at))
 		out = append(out, Printable(strings.TrimRight(line, " ")))
 	}
@@ -63,7 +63,7 @@ func Calls(calls []Call, faults []Call, width int, colour bool) []string {
 	return out
 }
 
-func clip(s string, n int) string {
+func narrow(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "~"
 	}
