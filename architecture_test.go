@@ -53,9 +53,10 @@ var layers = map[string][]string{
 	"store":           {"history", "checker", "reports"},
 	"suite":           {"impl", "history", "cluster", "nemesis", "scenarios", "checker", "reports", "store"},
 	"campaign":        {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite"},
+	"serve":           {"history", "checker", "reports", "store"},
 	"inspect":         {},
 	".":               {"impl", "cluster", "history", "scenarios", "checker", "reports", "store", "campaign"},
-	"cmd":             {"inspect", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
+	"cmd":             {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
 }
 
 // source is one Go file of ours.
