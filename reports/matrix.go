@@ -39,13 +39,17 @@ type Cell struct {
 	// Count of the Runs had that outcome.
 	Count int `json:"count"`
 	Runs  int `json:"runs"`
+	// Rate of violations over the runs.
+	Rate Rate `json:"rate"`
 	// Expected says that every run of the cell is as expected.
 	Expected bool `json:"as_expected"`
 	// Harmless: exclusion was violated and yet no run lost an update, as when
 	// a resource refuses the stale write.
 	Harmless bool `json:"harmless,omitempty"`
-	// Repeat is the command of the run that the cell shows.
+	// Repeat is the command of the run that the cell shows, and Report the path
+	// of its HTML report, if one was written.
 	Repeat string `json:"repeat,omitempty"`
+	Report string `json:"report,omitempty"`
 }
 
 // MatrixOf lays runs out. Locks and scenarios give the order and may name ones
@@ -78,12 +82,13 @@ func MatrixOf(runs []Run, locks, scenarios []string, claims []Claim) Matrix {
 }
 
 func cellOf(scenario string, runs []Run) Cell {
-	c := Cell{Scenario: scenario, Runs: len(runs), Expected: true}
+	c := Cell{Scenario: scenario, Runs: len(runs), Expected: true, Rate: Violations(runs)}
 	worst := worstOf(runs)
 	if worst == nil {
 		return c
 	}
 	c.Outcome, c.Verdict, c.Repeat = outcomeOf(*worst), worst.Verdict, repeatOf(*worst)
+	c.Report = worst.Report
 	for _, r := range runs {
 		if outcomeOf(r) == c.Outcome {
 			c.Count++
@@ -146,7 +151,7 @@ func gravest(r Run) int {
 	return rank
 }
 
-// word is a cell in the text: "overrun! 3/20".
+// word is a cell in the text: "overrun! 3/20 (5.2-36 %)".
 func (c Cell) word() string {
 	if c.Outcome == "" {
 		return "-"
@@ -159,7 +164,7 @@ func (c Cell) word() string {
 		s += "!"
 	}
 	if c.Runs > 1 {
-		s += fmt.Sprintf(" %d/%d", c.Count, c.Runs)
+		s += strings.TrimRight(fmt.Sprintf(" %d/%d %s", c.Count, c.Runs, c.Rate.Interval()), " ")
 	}
 	return s
 }
@@ -240,7 +245,7 @@ func (m Matrix) key() string {
 	}
 	parts := []string{"the worst outcome of each lock in each scenario"}
 	if seeds {
-		parts = append(parts, "n/m: in n of m runs")
+		parts = append(parts, "n/m: in n of m runs", "(a-b %): 95 % confidence interval of the rate of violations")
 	}
 	if mild {
 		parts = append(parts, "~: two holders at once, but no update was lost")

@@ -1,0 +1,40 @@
+package reports
+
+import (
+	"math"
+	"testing"
+
+	"github.com/holdfast-io/holdfast/checker"
+)
+
+// TestWilson compares with values of the published formula, computed elsewhere.
+func TestWilson(t *testing.T) {
+	for _, c := range []struct {
+		hits, of  int
+		low, high float64
+	}{
+		{0, 3, 0, 0.561497}, {3, 3, 0.438503, 1}, {0, 100, 0, 0.036995}, {5, 10, 0.236593, 0.763407}, {18, 20, 0.698959, 0.972139}, {0, 0, 0, 1},
+	} {
+		r := RateOf(c.hits, c.of)
+		if math.Abs(r.Low-c.low) > 1e-5 || math.Abs(r.High-c.high) > 1e-5 {
+			t.Errorf("%d of %d: %.6f to %.6f, want %.6f to %.6f", c.hits, c.of, r.Low, r.High, c.low, c.high)
+		}
+	}
+}
+
+// TestUnprovenRunsAreNoPasses: a run without an answer widens nothing.
+func TestUnprovenRunsAreNoPasses(t *testing.T) {
+	runs := []Run{{Verdict: checker.Violation}, {Verdict: checker.Unknown}, {Verdict: checker.Error}, {Verdict: checker.Pass}}
+	if r := Violations(runs); r.Hits != 1 || r.Of != 2 {
+		t.Errorf("%+v, want 1 of 2", r)
+	}
+	if s := Violations(runs[1:3]).Interval(); s != "" {
+		t.Errorf("an interval without an answer: %s", s)
+	}
+	if s := RateOf(18, 20).Interval(); s != "(70-97 %)" {
+		t.Errorf("interval %s", s)
+	}
+	if s := RateOf(0, 1000).Interval(); s != "(0-0.4 %)" {
+		t.Errorf("interval %s", s)
+	}
+}
