@@ -17,6 +17,7 @@ import (
 func newMatrix(io streams) *cobra.Command {
 	var sel selection
 	var names []string
+	var over sweepFlags
 	cmd := &cobra.Command{
 		Use:   "matrix",
 		Short: "All locks against all scenarios, with each author's promise beside the truth",
@@ -26,20 +27,35 @@ expects. Below stands what each lock's author promises, and what was measured.
 
 Without --lock every scenario is played against all the locks that it is about;
 a cell is empty where it is not about the lock. Locks that are named with --lock
-are played against every scenario.`,
+are played against every scenario.
+
+With --seeds each cell says in how many runs it was so, and within which bounds
+the rate of violations lies. ` + sweepHelp,
 		Example: `  holdfast matrix
   holdfast matrix --lock redlock,reference --seeds 10
-  holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown
+  holdfast matrix --scenario kleppmann-gc-pause --lock basic --seeds 20 --sweep ttl=1s..30s pause=0..2ttl`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && len(over.ranges) == 0 {
+				return noArgs(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sel.given(cmd); err != nil {
 				return err
+			}
+			if len(over.ranges) > 0 {
+				over.ranges = append(over.ranges, args...)
+				return playSweep(cmd.Context(), io, sel, over, unique(names))
 			}
 			return matrix(cmd.Context(), io, sel, unique(names))
 		},
 	}
 	sel.flags(cmd)
 	cmd.Flags().StringSliceVar(&names, "scenario", nil, "scenarios, separated by commas (default: all built-in ones)")
+	cmd.Flags().StringSliceVar(&over.ranges, "sweep", nil, "vary a scenario: ttl=1s..30s, pause=0..2ttl, fault=..., hold=...; more ranges may follow")
+	cmd.Flags().IntVar(&over.steps, "steps", 5, "values of each range of a sweep")
 	complete(cmd, "scenario", scenarios.Names)
 	return cmd
 }
