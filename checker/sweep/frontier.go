@@ -112,6 +112,8 @@ type frontier struct {
 	pending []int32 // candidates that can be granted and need not have been
 	waiting []int32 // open refusals, called and not returned
 	next    int     // into the solid holds: the first not returned yet
+	passed  int     // into the solid holds, and of those passed, the ones that hold
+	inside  []core
 	now     int64
 	limit   int64 // of the last window
 	ways    []*state

@@ -167,11 +167,21 @@ func (f *frontier) candidates(hold int32) []int32 {
 
 // choices are the grants that may have come before the demand is met.
 //
+// Of the solid holds that a semaphore may grant early, the one that returns first
+// is the best: were another one granted in its stead, the two could change
+// places, since both can be granted now, both by the first return, and both hold
+// beyond it:
+//
+//	A [1        9]..[20 21]        for the refusal, grant A at 6 and B at 9, and
+//	B    [3          12]..[15 16]  not B at 6 and A at 9: from 9 on it is all one
+//	no        [5 6]
+//
 // Before a hold is freed, only those matter that need it to hold: of a
 // semaphore, to have all permits taken for a refusal; of a nest whose fence is
 // repeated, to keep the nest going.
 func (f *frontier) choices(s *state, e event) []int32 {
 	var out []int32
+	first := int32(-1)
 	semaphore := f.j.rules.Model == Semaphore
 	for _, c := range f.pending {
 		cand := &f.cands[c]
@@ -184,9 +194,16 @@ func (f *frontier) choices(s *state, e event) []int32 {
 		case e.kind == frees && !(semaphore && helps) && !nest:
 		case (cand.optional || cand.solid()) && !helps && !nest:
 		case cand.solid() && !semaphore && f.shut(cand):
+		case semaphore && cand.solid() && !cand.optional && !f.j.holds[cand.hold].forked:
+			if first < 0 || cand.granted < f.cands[first].granted {
+				first = c
+			}
 		default:
 			out = append(out, c)
 		}
+	}
+	if first >= 0 {
+		out = append(out, first)
 	}
 	for p := range f.pools {
 		c := f.pick(s, int32(p))

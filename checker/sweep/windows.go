@@ -29,12 +29,20 @@ type window struct {
 	fence uint64
 }
 
+// Of a semaphore it is known who holds when a block starts: whose cores are in it
+// hold all permits, so nobody else does. (With the last permit untaken, one more
+// might.)
+//
+//	A [1 2]..............[9 10]      two permits: known at 4, and at 8, but not
+//	B [3 4]..[5 6]                   at 2, when somebody may hold beside A
+//	C           [7 8]....[11 12]
+//
 // windows returns the windows in order. Without a rule for known instants, as
-// for a semaphore, there is one window for all time.
+// for repeated fences, there is one window for all time.
 func (f *frontier) windows() []window {
 	j := f.j
 	all := []window{{from: -Infinity, to: Infinity, limit: Infinity}}
-	if j.whole || j.rules.Model == Semaphore || len(j.repeats) > 0 {
+	if j.whole || len(j.repeats) > 0 {
 		return all
 	}
 	known := f.known()
@@ -73,7 +81,11 @@ func (f *frontier) known() []int64 {
 	for _, at := range j.unsure() {
 		h := &j.holds[at]
 		from := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].from >= h.called })
-		to := 1 + sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].to > h.granted })
+		end := h.granted
+		if h.forked && j.rules.Model == Semaphore { // it holds in one of several ways
+			end = max(end, h.freed)
+		}
+		to := 1 + sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].to > end })
 		if from < to {
 			spoilt[from]++
 			spoilt[to]--
@@ -83,7 +95,7 @@ func (f *frontier) known() []int64 {
 	n := int32(0)
 	for i, b := range j.blocks {
 		n += spoilt[i]
-		if n == 0 && i > 0 && j.blocks[i-1].class != b.class {
+		if n == 0 && (j.rules.Model == Semaphore || i > 0 && j.blocks[i-1].class != b.class) {
 			out = append(out, b.from)
 		}
 	}
@@ -121,7 +133,7 @@ func (f *frontier) limits(windows []window) {
 			order = order[1:]
 		}
 		w.fence = fence
-		if w.to == Infinity {
+		if w.to == Infinity || j.rules.Model == Semaphore { // nobody else holds at its end
 			continue
 		}
 		k := sort.Search(len(j.blocks), func(k int) bool { return j.blocks[k].from >= w.to })
@@ -132,11 +144,13 @@ func (f *frontier) limits(windows []window) {
 }
 
 // enter starts a window: everybody who held before has gone or is of the class
-// of the first block.
+// of the first block. Of a semaphore, those in the first block hold, and the last
+// of them is granted now.
 func (f *frontier) enter(w *window) {
+	active := f.within(w.from)
 	var fresh collection
 	for _, s := range f.ways {
-		fresh.add(&state{spent: s.spent, used: s.used, fence: w.fence})
+		fresh.add(&state{active: active, spent: s.spent, used: s.used, fence: w.fence})
 	}
 	f.ways = fresh.all
 	f.pending = slices.DeleteFunc(f.pending, func(c int32) bool {
@@ -145,6 +159,25 @@ func (f *frontier) enter(w *window) {
 	for f.next < len(f.j.solids) && f.j.solids[f.next].granted < w.from {
 		f.next++
 	}
+}
+
+// within lists the holds of a semaphore that were granted before an instant and
+// surely hold at it. It is asked with rising instants.
+func (f *frontier) within(t int64) []int32 {
+	j := f.j
+	if j.rules.Model != Semaphore {
+		return nil
+	}
+	for ; f.passed < len(j.solids) && j.solids[f.passed].granted < t; f.passed++ {
+		f.inside = append(f.inside, j.solids[f.passed])
+	}
+	f.inside = slices.DeleteFunc(f.inside, func(c core) bool { return c.free <= t })
+	active := make([]int32, 0, len(f.inside))
+	for _, c := range f.inside {
+		active = append(active, f.first[c.hold])
+	}
+	slices.Sort(active)
+	return active
 }
 
 // leave ends a window: an acquire without an answer that still holds must be

@@ -61,8 +61,9 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestJSON holds the JSON of run and check against the published schema.
-func TestJSON(t *testing.T) {
+// validRun holds JSON against the published schema and gives its first run.
+func validRun(t *testing.T, r result) reports.Run {
+	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(reports.JSONSchema()))
 	if err != nil {
 		t.Fatal(err)
@@ -71,23 +72,24 @@ func TestJSON(t *testing.T) {
 	if err := c.AddResource("schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
-	schema := c.MustCompile("schema.json")
-	root := t.TempDir()
-	valid := func(r result) reports.Run {
-		t.Helper()
-		inst, err := jsonschema.UnmarshalJSON(strings.NewReader(r.out))
-		if err == nil {
-			err = schema.Validate(inst)
-		}
-		var d reports.Document
-		if err == nil {
-			err = json.Unmarshal([]byte(r.out), &d)
-		}
-		if err != nil || len(d.Runs) == 0 {
-			t.Fatalf("%v\n%.2000s", err, r.out)
-		}
-		return d.Runs[0]
+	inst, err := jsonschema.UnmarshalJSON(strings.NewReader(r.out))
+	if err == nil {
+		err = c.MustCompile("schema.json").Validate(inst)
 	}
+	var d reports.Document
+	if err == nil {
+		err = json.Unmarshal([]byte(r.out), &d)
+	}
+	if err != nil || len(d.Runs) == 0 {
+		t.Fatalf("%v\n%.2000s", err, r.out)
+	}
+	return d.Runs[0]
+}
+
+// TestJSON holds the JSON of run and check against the published schema.
+func TestJSON(t *testing.T) {
+	root := t.TempDir()
+	valid := func(r result) reports.Run { return validRun(t, r) }
 	valid(invoke(t, "run", "slow-work", "--lock", "release-without-owner-check", "--out", root, "--format", "json"))
 	valid(invoke(t, "run", write(t, "never-fires.yaml", neverFires), "--out", root, "--format", "json"))
 	run := valid(invoke(t, "run", "kleppmann-gc-pause", "--lock", "redlock", "--out", root, "--format", "json"))
