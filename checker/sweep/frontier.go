@@ -117,6 +117,7 @@ type frontier struct {
 	now     int64
 	limit   int64 // of the last window
 	ways    []*state
+	spare   []*state // that nobody has any more
 	steps   int
 	budget  int
 }
@@ -281,8 +282,8 @@ func (f *frontier) walk() (*finding, error) {
 			f.open(e.index)
 		case asks:
 			f.waiting = append(f.waiting, e.index)
-			for i, s := range f.ways {
-				f.ways[i] = f.explain(s, e.index)
+			for _, s := range f.ways {
+				f.explain(s, e.index)
 			}
 		case ripens:
 			f.ripen(e.index)

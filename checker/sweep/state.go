@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// state is one way in which the calls so far can have gone. It is never
-// changed. All lists are sorted.
+// state is one way in which the calls so far can have gone. All lists are sorted,
+// and never changed but replaced, since states share them.
 type state struct {
 	// active are the candidates that hold.
 	active []int32

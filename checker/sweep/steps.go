@@ -11,13 +11,12 @@ func (f *frontier) meets(s *state, open int32) bool {
 	return slices.ContainsFunc(s.active, func(a int32) bool { return excludes(f.cands[a].class, class) })
 }
 
-func (f *frontier) explain(s *state, open int32) *state {
-	if has(s.explained, open) || !f.meets(s, open) {
-		return s
+// explain notes a refusal that is explained. The state is changed: nobody else
+// may have it yet, or still.
+func (f *frontier) explain(s *state, open int32) {
+	if !has(s.explained, open) && f.meets(s, open) {
+		s.explained = with(s.explained, open)
 	}
-	n := *s
-	n.explained = with(s.explained, open)
-	return &n
 }
 
 // helps says whether a hold of the class would help to explain a refusal.
@@ -38,8 +37,8 @@ func (f *frontier) demand(e event) error {
 		if f.steps+out.steps > f.budget {
 			return errBudget
 		}
-		if n := f.met(s, e); n != nil {
-			out.add(n)
+		if f.met(s, e) {
+			out.add(s)
 			continue
 		}
 		if e.kind == lasts {
@@ -71,22 +70,33 @@ func (f *frontier) explore(s *state, e event, out *collection) error {
 			if n == nil {
 				continue
 			}
-			if done := f.met(n, e); done != nil && e.kind == refused {
-				out.add(done)
+			if e.kind == refused && f.met(n, e) {
+				out.add(n)
 			} else if seen.add(n) {
 				stack = append(stack, n)
 			}
 		}
 	}
 	f.steps += seen.steps
+	f.spare = append(f.spare, seen.all...) // what went on is a copy
 	return nil
+}
+
+// copy makes a state of its own of another one, in the place of one that nobody
+// has any more.
+func (f *frontier) copy(s *state) *state {
+	n := &state{}
+	if last := len(f.spare) - 1; last >= 0 {
+		n, f.spare = f.spare[last], f.spare[:last]
+	}
+	*n = *s
+	return n
 }
 
 // obvious takes the step if there is one state and one step, as nearly always.
 func (f *frontier) obvious(e event) bool {
 	s := f.ways[0]
-	if n := f.met(s, e); n != nil {
-		f.ways[0] = n
+	if f.met(s, e) {
 		return true
 	}
 	if e.kind != grants || f.j.holds[e.index].forked || len(f.choices(s, e)) > 0 {
@@ -103,31 +113,27 @@ func (f *frontier) obvious(e event) bool {
 	return true
 }
 
-// met returns the state after a demand that is met already, or nil.
-func (f *frontier) met(s *state, e event) *state {
-	n := *s
+// met says whether a demand is met already, and if so notes it in the state,
+// which nobody else may have.
+func (f *frontier) met(s *state, e event) bool {
 	switch e.kind {
 	case refused:
 		if !has(s.explained, e.index) {
-			return nil
+			return false
 		}
-		n.explained = without(s.explained, e.index)
+		s.explained = without(s.explained, e.index)
 	case lasts:
 		hold := f.cands[e.index].hold
-		if !has(s.early, hold) && !has(s.spent, hold) {
-			return nil
-		}
+		return has(s.early, hold) || has(s.spent, hold)
 	case grants:
 		if !has(s.early, e.index) {
-			return nil
+			return false
 		}
-		n.early = without(s.early, e.index)
+		s.early = without(s.early, e.index)
 	case frees:
-		if has(s.active, e.index) {
-			return nil
-		}
+		return !has(s.active, e.index)
 	}
-	return &n
+	return true
 }
 
 // finish takes the step that the event demands.
@@ -150,10 +156,10 @@ func (f *frontier) finish(s *state, e event, out *collection) {
 		}
 	case frees:
 		if f.cands[e.index].free <= f.now {
-			n := *s
+			n := f.copy(s)
 			n.active = without(s.active, e.index)
 			n.open = s.open && len(n.active) > 0
-			out.add(&n)
+			out.add(n)
 		}
 	}
 }
@@ -263,19 +269,21 @@ func (f *frontier) grant(s *state, c int32) *state {
 	if cand.called > f.now || cand.granted < f.now {
 		return nil
 	}
-	n := *s
-	n.active = f.makeRoom(s, cand)
-	if n.active == nil {
+	active := f.makeRoom(s, cand)
+	if active == nil {
 		return nil
 	}
-	n.open = s.open && len(n.active) > 0
+	open := s.open && len(active) > 0
+	if cand.fence != 0 && (cand.fence < s.fence || cand.fence == s.fence && !open) {
+		return nil
+	}
+	n := f.copy(s)
+	n.active, n.open = active, open
 	if cand.fence != 0 {
-		if cand.fence < s.fence || cand.fence == s.fence && !n.open {
-			return nil
-		}
 		n.fence, n.open = cand.fence, true
 	}
-	n.active = with(n.active, c)
+	at, _ := slices.BinarySearch(n.active, c)
+	n.active = slices.Insert(n.active, at, c) // a list of its own
 	switch {
 	case cand.hold < 0:
 		n.use(cand.pool)
@@ -284,11 +292,10 @@ func (f *frontier) grant(s *state, c int32) *state {
 	default:
 		n.early = with(s.early, cand.hold)
 	}
-	out := &n
 	for _, b := range f.waiting {
-		out = f.explain(out, b)
+		f.explain(n, b)
 	}
-	return out
+	return n
 }
 
 // makeRoom frees what a grant excludes, or returns nil if it cannot be freed.
