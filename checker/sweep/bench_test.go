@@ -114,6 +114,21 @@ func once(rules Rules, ops []Op) (Report, time.Duration) {
 	return got, cpu() - before
 }
 
+// best is the least of five times: the others had more to do with the machine.
+func best(b *testing.B, rules Rules, ops []Op) time.Duration {
+	least := time.Hour
+	for b.Loop() {
+		for range 5 {
+			got, took := once(rules, ops)
+			if got.Verdict != Linearizable {
+				b.Fatal(got)
+			}
+			least = min(least, took)
+		}
+	}
+	return least
+}
+
 // resetPeak and peak give the most memory that the process had since, with the
 // history in it, in MB: 0 where the system does not say.
 func resetPeak() {
@@ -132,8 +147,9 @@ func peak() float64 {
 	return 0
 }
 
-// growth is the time for ten times the calls: by how much it may grow is a
-// promise, and so are a second and 400 MB for 1,000,000 calls on one core.
+// BenchmarkSweep holds promises: 1,000,000 calls in a second and with 400 MB more
+// than the history, on one core, and at most 12 times the time for 10 times the
+// calls.
 func BenchmarkSweep(b *testing.B) {
 	for _, c := range workloads {
 		var small time.Duration
@@ -143,14 +159,7 @@ func BenchmarkSweep(b *testing.B) {
 				ops := c.history()
 				resetPeak()
 				idle := peak()
-				best := time.Hour
-				for b.Loop() {
-					got, took := once(c.rules, ops)
-					if got.Verdict != Linearizable {
-						b.Fatal(got)
-					}
-					best = min(best, took)
-				}
+				best := best(b, c.rules, ops)
 				b.ReportMetric(float64(best.Microseconds())/1000, "cpu-ms")
 				b.ReportMetric(0, "ns/op") // with the work of making caches cold, which says nothing
 				b.ReportMetric(peak()-idle, "more-MB")
@@ -217,17 +226,10 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 		b.Run(c.name+"/100000", func(b *testing.B) {
 			c.ops = 100_000
 			ops := c.history()
-			best := time.Hour
-			for b.Loop() {
-				got, took := once(c.rules, ops)
-				if got.Verdict != Linearizable {
-					b.Fatal(got)
-				}
-				best = min(best, took)
-			}
+			best := best(b, c.rules, ops)
 			before := cpu()
 			model, history := porcupineModel(c.rules, ops)
-			answer := porcupine.CheckOperationsTimeout(model, history, limit(10*time.Second))
+			answer := porcupine.CheckOperationsTimeout(model, history, limit(4*time.Second))
 			took := cpu() - before
 			if answer == porcupine.Illegal {
 				b.Fatal("porcupine says that it is illegal")

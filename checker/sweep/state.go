@@ -112,7 +112,7 @@ type collection struct {
 }
 
 // few states are quicker to compare one by one than to look up.
-const few = 8
+const few = 16
 
 // add says whether the state was new.
 func (c *collection) add(s *state) bool {

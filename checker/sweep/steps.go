@@ -47,6 +47,9 @@ func (f *frontier) demand(e event) error {
 		if err := f.explore(s, e, &out); err != nil {
 			return err
 		}
+		if e.kind != lasts {
+			f.spare = append(f.spare, s)
+		}
 	}
 	f.steps += out.steps
 	f.ways = out.all
@@ -110,6 +113,7 @@ func (f *frontier) obvious(e event) bool {
 	}
 	n.early = without(n.early, e.index)
 	f.ways[0] = n
+	f.spare = append(f.spare, s)
 	return true
 }
 
