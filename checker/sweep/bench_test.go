@@ -211,34 +211,53 @@ func porcupineModel(rules Rules, ops []Op) (porcupine.Model, []porcupine.Operati
 	}, history
 }
 
-// limit of porcupine's patience.
-func limit(short time.Duration) time.Duration {
+// porcupineTakes is the processor time that porcupine needs for an answer, or had
+// when it was stopped. It counts its patience on the wall, and on a busy machine
+// gets little of that: it is asked again with more until it had so much.
+func porcupineTakes(model porcupine.Model, history []porcupine.Operation, enough time.Duration) (porcupine.CheckResult, time.Duration) {
 	if os.Getenv("HOLDFAST_LONG") != "" {
-		return time.Minute
+		enough = time.Minute
 	}
-	return short
+	for patience := enough + enough/4; ; patience *= 2 {
+		runtime.GC()
+		before := cpu()
+		answer := porcupine.CheckOperationsTimeout(model, history, patience)
+		took := cpu() - before
+		if answer != porcupine.Unknown || took >= enough || patience > 8*enough {
+			return answer, took
+		}
+	}
 }
 
-// BenchmarkAgainstPorcupine judges the same 100,000 calls with both. Where
-// porcupine's time is up, the sweep is faster by at least so much.
+// BenchmarkAgainstPorcupine judges the same 100,000 calls with both, each with
+// warm caches. Where porcupine's time is up, the sweep is faster by at least so
+// much.
 func BenchmarkAgainstPorcupine(b *testing.B) {
 	for _, c := range workloads[:6] {
 		b.Run(c.name+"/100000", func(b *testing.B) {
 			c.ops = 100_000
 			ops := c.history()
-			best := best(b, c.rules, ops)
-			before := cpu()
+			least := time.Hour
+			for b.Loop() {
+				for range 30 {
+					runtime.GC() // so that memory is used again
+					before := cpu()
+					if got := Check(c.rules, ops); got.Verdict != Linearizable {
+						b.Fatal(got)
+					}
+					least = min(least, cpu()-before)
+				}
+			}
 			model, history := porcupineModel(c.rules, ops)
-			answer := porcupine.CheckOperationsTimeout(model, history, limit(4*time.Second))
-			took := cpu() - before
+			answer, took := porcupineTakes(model, history, 3*time.Second)
 			if answer == porcupine.Illegal {
 				b.Fatal("porcupine says that it is illegal")
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64(best.Microseconds())/1000, "cpu-ms")
+			b.ReportMetric(float64(least.Microseconds())/1000, "cpu-ms")
 			b.ReportMetric(float64(took.Milliseconds()), "porcupine-cpu-ms")
 			b.ReportMetric(answered(answer), "porcupine-answered")
-			b.ReportMetric(float64(took)/float64(best), "times-faster")
+			b.ReportMetric(float64(took)/float64(least), "times-faster")
 		})
 	}
 }
@@ -262,7 +281,8 @@ func amongUnknowns() []Op {
 	return append(ops, wrong)
 }
 
-// BenchmarkRefutation is of that history. make long gives porcupine a minute.
+// BenchmarkRefutation is of that history. With
+// HOLDFAST_LONG, porcupine gets a minute, and does not answer either.
 func BenchmarkRefutation(b *testing.B) {
 	ops := amongUnknowns()
 	best := time.Hour
@@ -274,10 +294,9 @@ func BenchmarkRefutation(b *testing.B) {
 		best = min(best, time.Since(began))
 	}
 	model, history := referenceFor(Rules{}, ops)
-	began := time.Now()
-	answer := porcupine.CheckOperationsTimeout(model, history, limit(2*time.Second))
+	answer, took := porcupineTakes(model, history, 2*time.Second)
 	b.ReportMetric(float64(best.Nanoseconds())/1e6, "ms")
-	b.ReportMetric(time.Since(began).Seconds(), "porcupine-s")
+	b.ReportMetric(took.Seconds(), "porcupine-cpu-s")
 	b.ReportMetric(answered(answer), "porcupine-answered")
 }
 

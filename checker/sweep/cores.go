@@ -144,7 +144,13 @@ func (j *judge) room(t int64, class int32) int64 {
 //	outer [1        10]  fence 5     granted by 6, since the inner one came later
 //	inner    [2   6]     fence 6
 func (j *judge) fences() ([]ticket, *finding) {
-	chain := j.tickets()
+	chain := j.chain
+	if !j.mixed {
+		return chain, nil // each was called by its own grant, so by all later ones
+	}
+	arrange(chain, func(a, b ticket) bool {
+		return a.fence < b.fence || a.fence == b.fence && a.granted < b.granted
+	})
 	// by is the hold that the deadline of those with lower fences stems from.
 	by := int32(-1)
 	deadline := Infinity
@@ -188,22 +194,22 @@ type ticket struct {
 	hold            int32
 }
 
-// tickets are in the order of fences, and of grants among those with one fence.
-func (j *judge) tickets() []ticket {
-	chain := make([]ticket, 0, len(j.holds))
-	for i := range j.holds {
-		h := &j.holds[i]
-		if h.optional {
-			continue
-		}
-		if fence := j.fence(h); fence != 0 {
-			chain = append(chain, ticket{fence: fence, called: h.called, granted: h.granted, hold: int32(i)})
-		}
+// queue adds a hold to those with fences, and notes whether it comes after the one
+// before in every respect: fence, grant and return. Where all do, the fences say
+// nothing that the times do not.
+func (j *judge) queue(at int32) {
+	h := &j.holds[at]
+	if h.optional {
+		return
 	}
-	arrange(chain, func(a, b ticket) bool {
-		return a.fence < b.fence || a.fence == b.fence && a.granted < b.granted
-	})
-	return chain
+	t := ticket{fence: j.fence(h), called: h.called, granted: h.granted, hold: at}
+	if t.fence == 0 {
+		return
+	}
+	if n := len(j.chain); n > 0 && (j.chain[n-1].fence >= t.fence || j.chain[n-1].granted > t.granted) {
+		j.mixed = true
+	}
+	j.chain = append(j.chain, t)
 }
 
 // pull makes a hold granted by a deadline that another one set.

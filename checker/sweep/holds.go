@@ -116,9 +116,15 @@ func (j *judge) read() string {
 		}
 	}
 	j.solids = make([]core, 0, len(j.holds))
+	if j.fenced() {
+		j.chain = make([]ticket, 0, len(j.holds))
+	}
 	for i := range j.holds {
 		j.settle(int32(i))
 		j.place(int32(i))
+		if j.fenced() {
+			j.queue(int32(i))
+		}
 	}
 	return ""
 }

@@ -186,6 +186,10 @@ type judge struct {
 	ways map[int32][]way
 	// owners numbers the owners of a re-entrant lock.
 	owners map[int]int32
+	// chain are the holds with fences, in the order of these once they are
+	// sorted, which they need if they are mixed.
+	chain []ticket
+	mixed bool
 	// repeats are the fences that more than one hold carries.
 	repeats map[uint64]bool
 	blocks  []block
