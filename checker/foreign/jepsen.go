@@ -17,7 +17,6 @@ type jepsen struct {
 	pending map[string]int // calls without completion, by process
 	retired map[string]int // processes, and the lines that retired them
 	entries int
-	last    int64 // the time of the entry before
 	open    map[string]int
 }
 
