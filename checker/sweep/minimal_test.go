@@ -38,7 +38,7 @@ func TestMinimal(t *testing.T) {
 				}
 			}
 			t.Log(count)
-			if count["judged"] < 50 {
+			if count["judged"] < rounds(t)/40 {
 				t.Errorf("too few histories: %v", count)
 			}
 		})
