@@ -2,6 +2,7 @@ package checker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-io/holdfast/history"
 )
@@ -21,9 +22,20 @@ func TestLease(t *testing.T) {
 	replicated := func(events ...history.Event) *history.History {
 		return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "replicated", 2 })
 	}
+	lost4 := gone(3, "n3", "", history.Lostkeys)
 	try(t, leaseName, []trial{
+		{name: "a minority of the voters is lost, the first votes end first", want: Pass, history: five(join(votes("n1", "n2", "n3", "n4", "n5"), lost4,
+			gone(10.101, "n1", "", history.Expired), gone(10.201, "n2", "", history.Expired), gone(10.401, "n4", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "a majority of the voters is lost", want: Violation, kind: DataLost, ops: []int{6, 9}, history: five(join(votes("n1", "n2", "n3", "n4", "n5"), lost4,
+			gone(3.1, "n1", "", history.Lostkeys), gone(3.2, "n2", "", history.Lostkeys), note(12, "c1", history.Worked, 1))...)},
 		{name: "carried to the release", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1))...)},
 		{name: "expired when the guarantee was over", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "half a millisecond early", want: Violation, kind: ExpiredEarly, ops: []int{2, 3},
+			history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.9495, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "half a millisecond early by the stamps of a real server", want: Pass,
+			history: with(story(join(taken(1, "c1", 1, "c1#1"), gone(10.9495, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...), func(h *history.Header) { h.World = "process" })},
+		{name: "servers count whole milliseconds of a TTL", want: Pass,
+			history: with(story(join(taken(1, "c1", 1, "c1#1"), gone(10.9501, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...), func(h *history.Header) { h.TTL += 300 * time.Microsecond })},
 		{name: "an absolute expiry counts from the request", want: Pass, history: story(
 			invoke(0.9, "c1", history.Acquire, 1), server(0.95, "n1", "c1", "EVAL", "c1#1", 9.96), ok(1, "c1", history.Acquire, 1),
 			gone(10.911, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))},
