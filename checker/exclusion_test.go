@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-io/holdfast/history"
@@ -118,6 +119,33 @@ func anyOverlap(xs, ys []Interval) bool {
 		}
 	}
 	return false
+}
+
+// TestExclusionCountsAll: so many hold the lock at once that not every pair is
+// looked at. All are counted all the same, and the one broken promise is found
+// though it comes last.
+func TestExclusionCountsAll(t *testing.T) {
+	for _, holders := range []int{3000, 20_000} { // 4,498,500 pairs and 199,990,000
+		f := Gather(story())
+		f.Locks = []string{"a"}
+		for i := range holders {
+			at := int64(i)
+			a := &Acquisition{Acq: i, Client: fmt.Sprint("c", i), Lock: "a", Outcome: history.OK, Done: at, DoneIndex: i, BeliefEndIndex: -1,
+				Belief: []Interval{{at, 1e6}}}
+			if i >= holders-2 { // the last two were promised the lock for one and the same time
+				a.Guaranteed = []Interval{{at, at + 10}}
+			}
+			f.Acquisitions = append(f.Acquisitions, a)
+		}
+		r := exclusion(f)
+		pairs := holders * (holders - 1) / 2
+		if int(r.Figures["overlaps"]) != pairs || r.Figures["broken"] != 1 || r.Kind != Broken {
+			t.Errorf("%s, figures %v, want %d pairs", r.Kind, r.Figures, pairs)
+		}
+		if len(r.Violations) != mostListed || !strings.Contains(r.Reason, fmt.Sprint(pairs-mostListed, " more were found")) {
+			t.Errorf("%d listed, reason %q", len(r.Violations), r.Reason)
+		}
+	}
 }
 
 // TestExclusionListsAtMost: one early holder that never lets go, and 399 later

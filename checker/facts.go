@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -339,7 +340,7 @@ func (g *gatherer) under(a *Acquisition, i int, t int64, op *history.Op) {
 		case history.OK:
 			a.extends = append(a.extends, extension{index: i, invoked: invoked, done: t})
 		case history.Fail:
-			if op.Code != unreachable {
+			if op.Code != unreachable && !slices.Contains(errorReplies, op.Code) {
 				a.gone = min(a.gone, invoked)
 			}
 		}

@@ -10,10 +10,14 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 )
 
-// unreachable is the one error code that the checks tell apart: the client
-// knows that no request left, so nothing can have changed on a server. Every
-// other refusal was a server's answer.
+// unreachable is the code of a call of which the client knows that no request
+// left, so that nothing can have changed on a server. Every other refusal was a
+// server's answer.
 const unreachable = "REDIS_CONNECTION"
+
+// errorReplies are the codes of a server that answered with an error of its own:
+// it did not look at who holds the lock, so it has not said "not you" either.
+var errorReplies = []string{"OOM", "LUA_SCRIPT"}
 
 // stampLag is how much earlier than its stamp plus the TTL a key may lawfully
 // vanish on a real server. That Redis counts in whole milliseconds is no reason
@@ -29,9 +33,9 @@ const unreachable = "REDIS_CONNECTION"
 // In the simulator the two are one.
 const stampLag = time.Millisecond
 
-// promised is the length of the lease that a lock can ask a server for: whole
+// askedOf is the length of the lease that a lock can ask a server for: whole
 // milliseconds. A run with a TTL of 1.5 ms promises 1 ms.
-func promised(ttl time.Duration) time.Duration {
+func askedOf(ttl time.Duration) time.Duration {
 	if ttl < time.Millisecond {
 		return ttl
 	}
@@ -62,7 +66,7 @@ func (g *gatherer) lease(a *Acquisition) {
 		a: a, ttl: f.History.Header.TTL, quorum: f.quorum(),
 		nodes: map[string]int64{}, from: a.Done,
 	}
-	l.length = promised(l.ttl) - time.Duration(float64(l.ttl)*f.History.Header.Drift)
+	l.length = askedOf(l.ttl) - time.Duration(float64(l.ttl)*f.History.Header.Drift)
 	if f.slack() > 0 {
 		l.lag = stampLag
 	}
