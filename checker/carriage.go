@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -147,14 +148,39 @@ func (c *carriage) nameless(a *Acquisition) {
 		}
 	}
 	k := c.facts.keys
-	for _, i := range k.of(a.Client, a.InvokeIndex, a.DoneIndex) {
+	sent := k.of(a.Client, a.InvokeIndex, a.DoneIndex)
+	for _, i := range sent {
 		if k.touches[i].wrote() {
 			return
 		}
 	}
 	if k.anonymous == 0 && c.facts.slack() == 0 {
+		a.unasked = len(sent) == 0 && c.facts.complete()
 		a.lapses = []lapse{{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}}
 	}
+}
+
+// complete says whether the server trace has every command, so that what is not
+// in it did not happen: only the simulator can promise that.
+func (f *Facts) complete() bool { return f.History.Header.World == "sim" && f.untraced() == "" }
+
+// baseless says of a grant that no quorum had given it when its client was told
+// of it, in words; empty where one had. A slow answer is no excuse, nor has it a
+// lease that could be over:
+//
+//	0    c1 asks; the lock says yes to itself, and takes its time
+//	3    c2 is granted the lock by the server, and believes
+//	11   c1 hears "yes": it has not outlived anything, it never had it
+func (f *Facts) baseless(a *Acquisition) string {
+	switch {
+	case !f.complete() || len(a.lapses) == 0 || a.lapses[0].cause != lapseNever:
+		return ""
+	case a.unasked:
+		return "it had asked no node"
+	case f.quorum() > 1:
+		return fmt.Sprintf("fewer than %d nodes had granted it", f.quorum())
+	}
+	return "no node had granted it"
 }
 
 // carrying counts the nodes that carry an acquisition's token.

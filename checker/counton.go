@@ -38,7 +38,7 @@ func (o *overlaps) countOn(active, rest []span) {
 			heap.Pop(leases)
 		}
 		n := ends.Len()
-		if n > 0 && promisedTwice(leases.all[0].a, s.a) {
+		if n > 0 && (promisedTwice(leases.all[0].a, s.a) || o.facts.baseless(s.a) != "") {
 			o.add(leases.all[0], s)
 			n--
 		}

@@ -147,7 +147,7 @@ func (o *overlaps) add(x, y span) {
 		o.pairs[pair] = true
 	}
 	kind := Overrun
-	if promisedTwice(x.a, y.a) {
+	if promisedTwice(x.a, y.a) || o.facts.baseless(x.a) != "" || o.facts.baseless(y.a) != "" {
 		kind = Broken
 	}
 	o.note(kind, func() Found {
@@ -206,6 +206,12 @@ func (f *Facts) tell(kind string, first, second *Acquisition) string {
 	one, two := names(first, second)
 	lock := f.theLock(first.Lock)
 	switch {
+	case kind == Broken && f.baseless(second) != "":
+		return fmt.Sprintf("%s was told at %s that it holds %s, but %s, while %s believed it held it (granted at %s): the lock service broke its promise.",
+			two, f.at(second.Done), lock, f.baseless(second), one, f.at(first.Done))
+	case kind == Broken && f.baseless(first) != "":
+		return fmt.Sprintf("%s was granted %s at %s while %s believed it held it, as it had been told at %s, but %s: the lock service broke its promise.",
+			two, lock, f.at(second.Done), one, f.at(first.Done), f.baseless(first))
 	case kind == Broken:
 		return fmt.Sprintf("%s was granted %s at %s while %s still believed it held it (granted at %s), although %s's lease was guaranteed until %s: the lock service broke its promise.",
 			two, lock, f.at(second.Done), one, f.at(first.Done), one, f.at(first.LeaseEnd))

@@ -61,6 +61,15 @@ func TestExclusion(t *testing.T) {
 		{name: "an acquire that waited has its lease from the grant", want: Violation, kind: Broken, ops: []int{2, 4},
 			history: story(join(invoke(1, "c1", acquire, 1), server(20, "n1", "c1", "SET", "c1#1", 10), ok(20.1, "c1", acquire, 1),
 				grant(25, "c2", 2), note(26, "c2", history.Worked, 2))...)},
+		{name: "a grant that asked no node, slow enough for a lease to be over", want: Violation, kind: Broken, ops: []int{2, 4},
+			summary: []string{"c2 was told at 14.00s that it holds the lock, but it had asked no node", "c1 believed it held it (granted at 3.00s)", "the lock service broke its promise"},
+			history: insim(story(join(taken(3, "c1", 1, "c1#1"), invoke(3.5, "c2", acquire, 2), ok(14, "c2", acquire, 2), note(15, "c2", history.Worked, 2))...))},
+		{name: "a yes to a refusal, slow enough for a lease to be over", want: Violation, kind: Broken, ops: []int{2, 5},
+			summary: []string{"c2 was told at 14.00s that it holds the lock, but no node had granted it"},
+			history: insim(story(join(taken(3, "c1", 1, "c1#1"), invoke(3.5, "c2", acquire, 2), server(3.6, "n1", "c2", "SET", "c1#1", 9.35), ok(14, "c2", acquire, 2), note(15, "c2", history.Worked, 2))...))},
+		{name: "a slow grant that a node gave is the holder's matter", want: Violation, kind: Overrun, ops: []int{5, 6},
+			history: insim(story(join(invoke(0, "c1", acquire, 1), server(0.1, "n1", "c1", "SET", "c1#1", 10), gone(10.101, "n1", "", history.Expired),
+				taken(11, "c2", 2, "c2#1"), ok(15, "c1", acquire, 1), note(16, "c1", history.Worked, 1))...))},
 		{name: "no acquire succeeded", want: Unknown, reason: "no acquire succeeded", history: story(
 			invoke(1, "c1", acquire, 1), fail(2, "c1", acquire, 1))},
 	})

@@ -146,6 +146,8 @@ type Acquisition struct {
 	// key that its token was put on, and when the nodes did not carry it.
 	key    string
 	lapses []lapse
+	// unasked: no command of its client ran during the acquire.
+	unasked bool
 }
 
 // Held says whether the acquire succeeded.
