@@ -24,7 +24,7 @@ var verdicts = []string{"pass", "violation", "unknown", "any"}
 var kinds = map[string][]string{
 	"exclusion":       {"overrun", "broken"},
 	"updates":         {"lost-update", "read-changed"},
-	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused"},
+	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused", "unfenced-write", "fence-missing", "fence-undeclared"},
 	"linearizability": {"not-linearizable", "refused-free"},
 	"lease":           {"never-there", "data-lost", "overwritten", "deleted", "expired-early"},
 	"ownership":       {"foreign-delete", "foreign-overwrite", "stale-release", "foreign-extend", "shared-token"},
