@@ -36,6 +36,8 @@ type Facts struct {
 	// keys is the server trace, key by key, and traced whether there is one.
 	keys   *keys
 	traced bool
+	// follows maps a token to the first token of the same hold.
+	follows map[string]string
 }
 
 // Interval is a half-open stretch of time, [From, To).
@@ -187,6 +189,7 @@ func Gather(h *history.History) *Facts {
 		g.event(i, &h.Events[i])
 	}
 	f.faults()
+	f.followTokens()
 	for _, a := range f.Acquisitions {
 		if a.Pending() {
 			a.Outcome = history.Info

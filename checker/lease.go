@@ -63,7 +63,7 @@ type extension struct {
 func (g *gatherer) lease(a *Acquisition) {
 	f := g.facts
 	l := &leaser{
-		a: a, ttl: f.History.Header.TTL, quorum: f.quorum(),
+		a: a, token: f.token, ttl: f.History.Header.TTL, quorum: f.quorum(),
 		nodes: map[string]int64{}, from: a.Done,
 	}
 	l.length = askedOf(l.ttl) - time.Duration(float64(l.ttl)*f.History.Header.Drift)
@@ -148,8 +148,9 @@ func (g *gatherer) alias(a *Acquisition, trace []int) (alias, key string) {
 			}
 		}
 		if ownerOf(owner) == a.Client {
-			last[s.Node] = owner
-			keys[owner] = s.Key
+			token := f.token(owner)
+			last[s.Node] = token
+			keys[token] = s.Key
 		}
 	}
 	count := map[string]int{}
@@ -184,6 +185,7 @@ func (f *Facts) inherit(a *Acquisition) {
 // leaser runs through the confirmations of one acquisition.
 type leaser struct {
 	a           *Acquisition
+	token       func(owner string) string
 	key         string // on which the token was granted: another key renews nothing
 	ttl, length time.Duration
 	lag         time.Duration
@@ -205,7 +207,7 @@ var reading = []string{"GET", "HGET", "HGETALL", "HEXISTS", "EXISTS", "PTTL", "T
 // slow clock on the node does not look like a renewal.
 func (l *leaser) command(i int, e *history.Event) {
 	s := e.Server
-	if l.a.Alias == "" || s.Owner != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
+	if l.a.Alias == "" || l.token(s.Owner) != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
 		return
 	}
 	left := time.Duration(s.PTTL) * time.Millisecond

@@ -51,6 +51,10 @@ func TestLease(t *testing.T) {
 		{name: "a refused SET of another shows the same token", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), server(3, "n1", "c2", "SET", "c1#1", 7.95), worked)...)},
 		{name: "told ok with nothing there", want: Violation, kind: NeverThere, ops: []int{2}, summary: []string{"did not carry c1's token at 1.00s"},
 			history: story(join(server(0, "n1", "c2", "SET", "c2#1", 10), grant(1, "c1", 1), worked)...)},
+		{name: "carried under a token that changes with each renewal", want: Pass,
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), gone(18.001, "n1", "", history.Expired), note(19, "c1", history.Worked, 1))...)},
+		{name: "lost under a token that changes with each renewal", want: Violation, kind: DataLost, ops: []int{2, 5},
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), gone(12, "n1", "", history.Lostkeys), note(19, "c1", history.Worked, 1))...)},
 		{name: "told ok without asking, after a lease's time", want: Violation, kind: NeverThere, ops: []int{3}, summary: []string{"no node carried c1's token at 14.00s", "it had asked none"},
 			history: insim(story(join(server(0, "n1", "c2", "SET", "c2#1", 10), invoke(2, "c1", history.Acquire, 1), gone(10.001, "n1", "", history.Expired), ok(14, "c1", history.Acquire, 1), note(15, "c1", history.Worked, 1))...))},
 		{name: "belief had ended before the loss", want: Pass, history: story(join(
