@@ -33,6 +33,14 @@ func TestLiveness(t *testing.T) {
 		{name: "a key without expiry is left", want: Violation, kind: NoTTLKey, ops: []int{1}, summary: []string{"key lock:a on n1 names c1#1 and has no expiry, last seen at 30.00s"},
 			history: story(server(1, "n1", "c1", "SETNX", "c1#1", -0.001), server(30, "n1", "", history.Left, "c1#1", -0.001))},
 		{name: "a key that got its expiry", want: Unknown, reason: "no final phase", history: story(server(1, "n1", "c1", "SETNX", "c1#1", -0.001), server(1.1, "n1", "c1", "PEXPIRE", "c1#1", 10))},
+		{name: "a queue that is left is no lock", want: Unknown, reason: "no final phase",
+			history: story(join(taken(1, "c1", 1, "c1#1"), keyed(server(1.5, "n1", "c2", "ZADD", "c2#1", -0.001), "lock:a:queue"), given(3, "c1", 1),
+				keyed(server(30, "n1", "", history.Left, "c2#1", -0.001), "lock:a:queue"))...)},
+		{name: "permits that a sweep takes back need no expiry", want: Unknown, reason: "no final phase",
+			history: able(story(server(1, "n1", "c1", "ZADD", "c1#1", -0.001), server(30, "n1", "", history.Left, "c1#1", -0.001)), "semaphore")},
+		{name: "a lock's key that is left beside a queue", want: Violation, kind: NoTTLKey, ops: []int{8}, summary: []string{"key lock:a on n1"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), keyed(server(1.5, "n1", "c2", "ZADD", "c2#1", -0.001), "lock:a:queue"), given(3, "c1", 1),
+				server(4, "n1", "c2", "SETNX", "c2#2", -0.001), server(30, "n1", "", history.Left, "c2#2", -0.001))...)},
 		{name: "a counter needs no expiry", want: Unknown, reason: "no final phase", history: story(server(1, "n1", "c1", "INCR", "", -0.001))},
 	})
 }

@@ -115,6 +115,12 @@ func insim(h *history.History) *history.History {
 	return h
 }
 
+// keyed is a server event on another key of the lock.
+func keyed(e history.Event, key string) history.Event {
+	e.Server.Key = key
+	return e
+}
+
 // able gives the lock abilities.
 func able(h *history.History, abilities ...string) *history.History {
 	h.Header.Abilities = abilities
