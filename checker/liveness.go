@@ -12,6 +12,9 @@ const livenessName = "liveness"
 const (
 	NoGrant  = "no-grant"
 	NoTTLKey = "no-ttl-key"
+	// ShutOut: others are granted the lock, one client is refused whenever it
+	// is free.
+	ShutOut = "shut-out"
 )
 
 // liveness judges the final phase, when everything has been healed: a lock
@@ -54,6 +57,7 @@ func (f *Facts) finalPhase(r *Result) (Verdict, string) {
 		for _, gap := range l.gaps(start, f.End) {
 			r.Violations = append(r.Violations, l.starved(gap, bound)...)
 		}
+		r.Violations = append(r.Violations, l.shutOut(bound)...)
 	}
 	r.Figures = map[string]float64{"final_seconds": float64(f.End-start) / 1e9, "asked": float64(asked), "granted": float64(granted)}
 	switch {

@@ -36,7 +36,7 @@ var kinds = map[string][]string{
 	"deadline":        {"never-returned", "late-return"},
 	"order":           {"overtaken"},
 	"load":            {"after-release", "storm"},
-	"liveness":        {"no-grant", "no-ttl-key", "deadlock"},
+	"liveness":        {"no-grant", "no-ttl-key", "deadlock", "shut-out"},
 }
 
 // values that may be expected of a check.
