@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
@@ -157,6 +158,12 @@ func playPlan(t *testing.T, lock string, topology cluster.Topology, seed uint64)
 		t.Fatal(err)
 	}
 	s := RandomPlan(seed, topology)
+	switch entry.Kind { // each lock does what it is for
+	case catalogue.Semaphore:
+		s.Workload.Kind = scenarios.Permits
+	case catalogue.RW:
+		s.Workload.ReadShare = 0.5
+	}
 	run, h := PlayScenario(t.Context(), s, entry, store.Job{World: string(cluster.Sim), Topology: string(topology), Seed: seed})
 	return s, run, h
 }

@@ -127,8 +127,10 @@ func (c *carriage) grant(granted []*Acquisition, before int) []*Acquisition {
 		}
 		l := lapse{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}
 		// Had a quorum carried it, the lease would have begun: what was given
-		// back by a failed attempt before is no cause.
-		if s := c.last[a.Alias]; s != nil && a.LeaseStart > a.Invoked && s.t >= a.LeaseStart {
+		// back by a failed attempt before is no cause. A permit's lease does not
+		// begin with a command; there its being taken away says that it was there.
+		s := c.last[a.Alias]
+		if s != nil && s.t >= a.LeaseStart && (a.LeaseStart > a.Invoked || c.facts.permits() > 0) {
 			l.cause, l.by, l.index = causeOf(s), s.Client, s.index
 		}
 		a.lapses = append(a.lapses, l)
@@ -263,6 +265,10 @@ func (c *carriage) recount(token string, index int, t int64, cause, by string) {
 		case whole && open:
 			a.lapses[n-1].To = t
 		case !whole && !open:
+			// Permits do not expire by themselves: whoever asks next sweeps them.
+			if cause == lapseOverwritten && c.facts.permits() > 0 && by != a.Client && a.LeaseEnd-t < int64(c.facts.History.Header.TTL)/ttlTolerance {
+				cause, by = lapseExpired, ""
+			}
 			a.lapses = append(a.lapses, lapse{Interval: Interval{From: t, To: never}, index: index, cause: cause, by: by})
 		}
 	}

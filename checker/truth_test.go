@@ -55,6 +55,11 @@ func TestLease(t *testing.T) {
 			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), gone(18.001, "n1", "", history.Expired), note(19, "c1", history.Worked, 1))...)},
 		{name: "lost under a token that changes with each renewal", want: Violation, kind: DataLost, ops: []int{2, 5},
 			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), gone(12, "n1", "", history.Lostkeys), note(19, "c1", history.Worked, 1))...)},
+		{name: "a permit that was granted, and swept while its client slept", want: Pass,
+			history: insim(with(story(join(server(0, "n1", "c2", "EVALSHA", "c2#1", 10), invoke(0.05, "c1", history.Acquire, 1), server(0.1, "n1", "c1", "EVALSHA", "c1#1,c2#1", 10),
+				taken(10.5, "c3", 3, "c2#1,c3#1"), server(10.6, "n1", "c3", "EVALSHA", "c3#1", 9.9), ok(15, "c1", history.Acquire, 1), note(16, "c1", history.Worked, 1))...), permits(2)))},
+		{name: "a permit that is swept in the last moment of its lease has expired", want: Violation, kind: ExpiredEarly, ops: []int{2, 3},
+			history: insim(with(story(join(taken(1, "c1", 1, "c1#1"), server(10.88, "n1", "c2", "EVALSHA", "c2#1", 10), note(12, "c1", history.Worked, 1))...), permits(2)))},
 		{name: "told ok without asking, after a lease's time", want: Violation, kind: NeverThere, ops: []int{3}, summary: []string{"no node carried c1's token at 14.00s", "it had asked none"},
 			history: insim(story(join(server(0, "n1", "c2", "SET", "c2#1", 10), invoke(2, "c1", history.Acquire, 1), gone(10.001, "n1", "", history.Expired), ok(14, "c1", history.Acquire, 1), note(15, "c1", history.Worked, 1))...))},
 		{name: "belief had ended before the loss", want: Pass, history: story(join(
