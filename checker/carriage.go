@@ -265,11 +265,12 @@ func (c *carriage) recount(token string, index int, t int64, cause, by string) {
 		case whole && open:
 			a.lapses[n-1].To = t
 		case !whole && !open:
+			l := lapse{Interval: Interval{From: t, To: never}, index: index, cause: cause, by: by}
 			// Permits do not expire by themselves: whoever asks next sweeps them.
 			if cause == lapseOverwritten && c.facts.permits() > 0 && by != a.Client && a.LeaseEnd-t < int64(c.facts.History.Header.TTL)/ttlTolerance {
-				cause, by = lapseExpired, ""
+				l.cause, l.by = lapseExpired, ""
 			}
-			a.lapses = append(a.lapses, lapse{Interval: Interval{From: t, To: never}, index: index, cause: cause, by: by})
+			a.lapses = append(a.lapses, l)
 		}
 	}
 	c.active[token] = kept
