@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
@@ -20,8 +21,10 @@ import (
 type cause string
 
 const (
-	// causeAmnesia: a node has lost keys, or has old ones again.
+	// causeAmnesia: a node has lost keys.
 	causeAmnesia cause = "amnesia"
+	// causeOldDisk: a node has old keys, or old ends of keys, again.
+	causeOldDisk cause = "old disk"
 	// causeClock: a node's clock does not run with real time.
 	causeClock cause = "clock"
 	// causeLate: a client or its requests were held up, so that a write may
@@ -38,8 +41,11 @@ func brings(f checker.Fault) (cause, bool) {
 	case "failover":
 		return causeAmnesia, true
 	case "kill":
-		if !strings.Contains(f.What, "with its data") {
+		switch {
+		case strings.Contains(f.What, "restarts empty"):
 			return causeAmnesia, true
+		case strings.Contains(f.What, "last fsync"):
+			return causeOldDisk, true
 		}
 	case "flush":
 		if strings.Contains(f.What, "keys") {
@@ -52,31 +58,35 @@ func brings(f checker.Fault) (cause, bool) {
 }
 
 // excuses says what a lock without a mistake may be found guilty of, and which
-// causes explain it. What is not in the table is never excused. Guarded
-// findings are those on a resource that refuses older fences: a late write is
-// no excuse there, only a node that has forgotten the fence counter is.
+// causes explain it. What is not in the table is never excused. On a guarded
+// resource a late write is no excuse; only a node that has forgotten the fence
+// counter is.
 //
 //	amnesia   the node forgets the key: another is let in, the lease is not
 //	          on record. It forgets the counter: fences start again, and the
-//	          guard takes a stale write for a new one. Or it remembers a key
-//	          that had been deleted, and grants nothing until that ends.
+//	          guard takes a stale write for a new one.
+//	old disk  the same, and a lease ends when it ended before its renewal. Or
+//	          the node remembers a key that had been deleted, and grants
+//	          nothing until that ends.
 //	clock     the key ends too early or too late by real time.
 //	late      the write passes its own lease on the way to a plain resource.
 func excuses(check, kind string, guarded bool) []cause {
 	switch check + " " + kind {
 	case "exclusion broken", "linearizability not-linearizable", "lease never-there", "continuity gap", "continuity owner-between":
-		return []cause{causeAmnesia, causeClock}
+		return []cause{causeAmnesia, causeOldDisk, causeClock}
 	case "updates lost-update":
 		if guarded {
-			return []cause{causeAmnesia}
+			return []cause{causeAmnesia, causeOldDisk}
 		}
-		return []cause{causeAmnesia, causeClock, causeLate}
+		return []cause{causeAmnesia, causeOldDisk, causeClock, causeLate}
 	case "fencing fence-not-monotonic", "fencing fence-repeated", "lease data-lost":
-		return []cause{causeAmnesia}
-	case "lease expired-early", "validity too-late", "validity over-at-grant":
+		return []cause{causeAmnesia, causeOldDisk}
+	case "lease expired-early":
+		return []cause{causeOldDisk, causeClock}
+	case "validity too-late", "validity over-at-grant":
 		return []cause{causeClock}
 	case "liveness no-grant":
-		return []cause{causeAmnesia, causeClock}
+		return []cause{causeOldDisk, causeClock}
 	}
 	return nil
 }
@@ -148,6 +158,12 @@ func playPlan(t *testing.T, lock string, topology cluster.Topology, seed uint64)
 		t.Fatal(err)
 	}
 	s := RandomPlan(seed, topology)
+	switch entry.Kind { // each lock does what it is for
+	case catalogue.Semaphore:
+		s.Workload.Kind = scenarios.Permits
+	case catalogue.RW:
+		s.Workload.ReadShare = 0.5
+	}
 	run, h := PlayScenario(t.Context(), s, entry, store.Job{World: string(cluster.Sim), Topology: string(topology), Seed: seed})
 	return s, run, h
 }

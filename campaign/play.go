@@ -24,7 +24,11 @@ import (
 // LoadScenario takes a built-in name or the path of a YAML file.
 func LoadScenario(name string) (*scenarios.Scenario, error) {
 	if isPath(name) {
-		return scenarios.ReadFile(name)
+		text, err := scenarios.ReadText(name)
+		if err != nil {
+			return nil, err
+		}
+		return scenarios.ParseFor(name, text, lockNames())
 	}
 	return scenarios.Load(name)
 }
@@ -39,15 +43,20 @@ func FindLock(name string) (catalogue.Entry, error) {
 	if e, ok := catalogue.Find(name); ok {
 		return e, nil
 	}
+	hint := ""
+	if near := scenarios.Nearest(name, lockNames()); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return catalogue.Entry{}, fmt.Errorf("there is no lock %q%s", name, hint)
+}
+
+// lockNames are all names that a scenario may use.
+func lockNames() []string {
 	var names []string
 	for _, e := range catalogue.Everything() {
 		names = append(names, e.Name)
 	}
-	hint := ""
-	if near := scenarios.Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
-	return catalogue.Entry{}, fmt.Errorf("there is no lock %q%s", name, hint)
+	return names
 }
 
 // ScenarioOf gives the scenario of a job.

@@ -65,6 +65,9 @@ func (d *dice) trouble() (nemesis.Step, bool) {
 	case 2:
 		s.For = nemesis.Span{}
 		s.Fault = nemesis.Cancel{Client: d.client()}
+		if s.When.At.TTLs == 0 {
+			s.When.At = d.span(0.01, 3) // at 0 nobody has called anything
+		}
 	case 3:
 		return d.jump(s)
 	case 4:

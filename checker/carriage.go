@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -126,8 +127,10 @@ func (c *carriage) grant(granted []*Acquisition, before int) []*Acquisition {
 		}
 		l := lapse{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}
 		// Had a quorum carried it, the lease would have begun: what was given
-		// back by a failed attempt before is no cause.
-		if s := c.last[a.Alias]; s != nil && a.LeaseStart > a.Invoked && s.t >= a.LeaseStart {
+		// back by a failed attempt before is no cause. A permit's lease does not
+		// begin with a command; there its being taken away says that it was there.
+		s := c.last[a.Alias]
+		if s != nil && s.t >= a.LeaseStart && (a.LeaseStart > a.Invoked || c.facts.permits() > 0) {
 			l.cause, l.by, l.index = causeOf(s), s.Client, s.index
 		}
 		a.lapses = append(a.lapses, l)
@@ -147,14 +150,39 @@ func (c *carriage) nameless(a *Acquisition) {
 		}
 	}
 	k := c.facts.keys
-	for _, i := range k.of(a.Client, a.InvokeIndex, a.DoneIndex) {
+	sent := k.of(a.Client, a.InvokeIndex, a.DoneIndex)
+	for _, i := range sent {
 		if k.touches[i].wrote() {
 			return
 		}
 	}
 	if k.anonymous == 0 && c.facts.slack() == 0 {
+		a.unasked = len(sent) == 0 && c.facts.complete()
 		a.lapses = []lapse{{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}}
 	}
+}
+
+// complete says whether the server trace has every command, so that what is not
+// in it did not happen: only the simulator can promise that.
+func (f *Facts) complete() bool { return f.History.Header.World == "sim" && f.untraced() == "" }
+
+// baseless says of a grant that no quorum had given it when its client was told
+// of it, in words; empty where one had. A slow answer is no excuse, nor has it a
+// lease that could be over:
+//
+//	0    c1 asks; the lock says yes to itself, and takes its time
+//	3    c2 is granted the lock by the server, and believes
+//	11   c1 hears "yes": it has not outlived anything, it never had it
+func (f *Facts) baseless(a *Acquisition) string {
+	switch {
+	case !f.complete() || len(a.lapses) == 0 || a.lapses[0].cause != lapseNever:
+		return ""
+	case a.unasked:
+		return "it had asked no node"
+	case f.quorum() > 1:
+		return fmt.Sprintf("fewer than %d nodes had granted it", f.quorum())
+	}
+	return "no node had granted it"
 }
 
 // carrying counts the nodes that carry an acquisition's token.
@@ -237,7 +265,12 @@ func (c *carriage) recount(token string, index int, t int64, cause, by string) {
 		case whole && open:
 			a.lapses[n-1].To = t
 		case !whole && !open:
-			a.lapses = append(a.lapses, lapse{Interval: Interval{From: t, To: never}, index: index, cause: cause, by: by})
+			l := lapse{Interval: Interval{From: t, To: never}, index: index, cause: cause, by: by}
+			// Permits do not expire by themselves: whoever asks next sweeps them.
+			if cause == lapseOverwritten && c.facts.permits() > 0 && by != a.Client && a.LeaseEnd-t < int64(c.facts.History.Header.TTL)/ttlTolerance {
+				l.cause, l.by = lapseExpired, ""
+			}
+			a.lapses = append(a.lapses, l)
 		}
 	}
 	c.active[token] = kept

@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/holdfast-io/holdfast/history"
 )
 
 const exclusionName = "exclusion"
 
 // mostPairs bounds the work on a history in which everybody holds the lock at
-// once: 2,000 holders are 2,000,000 pairs, and say no more than the first ones.
-const mostPairs = 1_000_000
+// once: 20,000 holders are 200,000,000 pairs. Beyond it pairs are counted, but
+// only the gravest ones are looked at one by one; see
+// [overlaps.countOn].
+const mostPairs = 20_000_000
 
 // exclusion looks for holders that believe in the lock at the same time and may
 // not, and says whose fault it was. Two readers may, and so may two holds of one
@@ -53,10 +57,10 @@ func exclusion(f *Facts) Result {
 		}
 	}
 	r.Figures = map[string]float64{
-		"acquisitions": float64(n), "overlaps": float64(len(o.pairs)),
+		"acquisitions": float64(n), "overlaps": float64(o.total),
 		"broken": float64(o.count[Broken]), "overrun": float64(o.count[Overrun]),
 	}
-	if len(o.pairs) == 0 {
+	if o.total == 0 {
 		return r
 	}
 	r.Verdict, r.Kind = Violation, Overrun
@@ -64,8 +68,11 @@ func exclusion(f *Facts) Result {
 		r.Kind = Broken
 	}
 	r.Violations = o.listed()
-	if len(o.pairs) >= mostPairs {
-		r.Reason = fmt.Sprintf("stopped counting after %d overlaps", mostPairs)
+	if more := o.total - len(r.Violations); more > 0 {
+		r.Reason = fmt.Sprintf("%d overlaps are listed, and %d more were found", len(r.Violations), more)
+	}
+	if o.unjudged > 0 {
+		r.Reason += fmt.Sprintf("; of %d, at least, only the gravest were told apart", o.unjudged)
 	}
 	return r
 }
@@ -73,6 +80,9 @@ func exclusion(f *Facts) Result {
 // overlaps collects the pairs that believed at once.
 type overlaps struct {
 	facts *Facts
+	// total overlaps; unjudged are those that were not looked at one by one.
+	total, unjudged int
+	// pairs that may be met again: of acquisitions that believed twice.
 	pairs map[[2]int]bool
 	count map[string]int
 	found map[string][]Found
@@ -102,7 +112,8 @@ func beliefs(held []*Acquisition) []span {
 // mutex that works there is at most one.
 func (o *overlaps) sweep(held []*Acquisition) {
 	var active []span
-	for _, s := range beliefs(held) {
+	spans := beliefs(held)
+	for n, s := range spans {
 		kept := active[:0]
 		for _, earlier := range active {
 			if earlier.To <= s.From {
@@ -115,7 +126,9 @@ func (o *overlaps) sweep(held []*Acquisition) {
 			}
 		}
 		active = append(kept, s)
-		if len(o.pairs) >= mostPairs {
+		// Where some may hold the lock together, each pair has to be asked.
+		if h := &o.facts.History.Header; o.total >= mostPairs && h.Kind != history.KindRW && !h.Reentrant {
+			o.countOn(active, spans[n+1:])
 			return
 		}
 	}
@@ -126,13 +139,15 @@ func (o *overlaps) add(x, y span) {
 	if y.a.DoneIndex < x.a.DoneIndex {
 		x, y = y, x
 	}
-	pair := [2]int{x.a.DoneIndex, y.a.DoneIndex}
-	if o.pairs[pair] {
-		return
+	if len(x.a.Belief) > 1 || len(y.a.Belief) > 1 {
+		pair := [2]int{x.a.DoneIndex, y.a.DoneIndex}
+		if o.pairs[pair] {
+			return
+		}
+		o.pairs[pair] = true
 	}
-	o.pairs[pair] = true
 	kind := Overrun
-	if promisedTwice(x.a, y.a) {
+	if promisedTwice(x.a, y.a) || o.facts.baseless(x.a) != "" || o.facts.baseless(y.a) != "" {
 		kind = Broken
 	}
 	o.note(kind, func() Found {
@@ -146,6 +161,7 @@ func (o *overlaps) note(kind string, describe func() Found) {
 		o.count, o.found = map[string]int{}, map[string][]Found{}
 	}
 	o.count[kind]++
+	o.total++
 	if len(o.found[kind]) < mostListed {
 		o.found[kind] = append(o.found[kind], describe())
 	}
@@ -190,6 +206,12 @@ func (f *Facts) tell(kind string, first, second *Acquisition) string {
 	one, two := names(first, second)
 	lock := f.theLock(first.Lock)
 	switch {
+	case kind == Broken && f.baseless(second) != "":
+		return fmt.Sprintf("%s was told at %s that it holds %s, but %s, while %s believed it held it (granted at %s): the lock service broke its promise.",
+			two, f.at(second.Done), lock, f.baseless(second), one, f.at(first.Done))
+	case kind == Broken && f.baseless(first) != "":
+		return fmt.Sprintf("%s was granted %s at %s while %s believed it held it, as it had been told at %s, but %s: the lock service broke its promise.",
+			two, lock, f.at(second.Done), one, f.at(first.Done), f.baseless(first))
 	case kind == Broken:
 		return fmt.Sprintf("%s was granted %s at %s while %s still believed it held it (granted at %s), although %s's lease was guaranteed until %s: the lock service broke its promise.",
 			two, lock, f.at(second.Done), one, f.at(first.Done), one, f.at(first.LeaseEnd))

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-io/holdfast/history"
@@ -50,7 +51,7 @@ func TestExclusion(t *testing.T) {
 				server(8, "n1", "c1", "EVALSHA", "c1#1", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
 		{name: "a renewal of another token does not", want: Violation, kind: Overrun, ops: []int{2, 5},
 			history: story(join(invoke(0.9, "c1", acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), ok(1, "c1", acquire, 1),
-				server(8, "n1", "c1", "EVALSHA", "c1#2", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
+				server(8, "n1", "c1", "EVALSHA", "c2#1", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
 		{name: "nor a refused one, nor a look", want: Violation, kind: Overrun, ops: []int{2, 6},
 			history: story(join(invoke(0.9, "c1", acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), ok(1, "c1", acquire, 1),
 				server(2, "n1", "c1", "EVALSHA", "c1#1", 8.95), server(8, "n1", "c1", "GET", "c1#1", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
@@ -60,6 +61,17 @@ func TestExclusion(t *testing.T) {
 		{name: "an acquire that waited has its lease from the grant", want: Violation, kind: Broken, ops: []int{2, 4},
 			history: story(join(invoke(1, "c1", acquire, 1), server(20, "n1", "c1", "SET", "c1#1", 10), ok(20.1, "c1", acquire, 1),
 				grant(25, "c2", 2), note(26, "c2", history.Worked, 2))...)},
+		{name: "a renewal that changes the token extends the guarantee", want: Violation, kind: Broken, ops: []int{2, 6}, summary: []string{"guaranteed until 18.00s"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), grant(12, "c2", 2), note(13, "c2", history.Worked, 2))...)},
+		{name: "a grant that asked no node, slow enough for a lease to be over", want: Violation, kind: Broken, ops: []int{2, 4},
+			summary: []string{"c2 was told at 14.00s that it holds the lock, but it had asked no node", "c1 believed it held it (granted at 3.00s)", "the lock service broke its promise"},
+			history: insim(story(join(taken(3, "c1", 1, "c1#1"), invoke(3.5, "c2", acquire, 2), ok(14, "c2", acquire, 2), note(15, "c2", history.Worked, 2))...))},
+		{name: "a yes to a refusal, slow enough for a lease to be over", want: Violation, kind: Broken, ops: []int{2, 5},
+			summary: []string{"c2 was told at 14.00s that it holds the lock, but no node had granted it"},
+			history: insim(story(join(taken(3, "c1", 1, "c1#1"), invoke(3.5, "c2", acquire, 2), server(3.6, "n1", "c2", "SET", "c1#1", 9.35), ok(14, "c2", acquire, 2), note(15, "c2", history.Worked, 2))...))},
+		{name: "a slow grant that a node gave is the holder's matter", want: Violation, kind: Overrun, ops: []int{5, 6},
+			history: insim(story(join(invoke(0, "c1", acquire, 1), server(0.1, "n1", "c1", "SET", "c1#1", 10), gone(10.101, "n1", "", history.Expired),
+				taken(11, "c2", 2, "c2#1"), ok(15, "c1", acquire, 1), note(16, "c1", history.Worked, 1))...))},
 		{name: "no acquire succeeded", want: Unknown, reason: "no acquire succeeded", history: story(
 			invoke(1, "c1", acquire, 1), fail(2, "c1", acquire, 1))},
 	})
@@ -118,6 +130,33 @@ func anyOverlap(xs, ys []Interval) bool {
 		}
 	}
 	return false
+}
+
+// TestExclusionCountsAll: so many hold the lock at once that not every pair is
+// looked at. All are counted all the same, and the one broken promise is found
+// though it comes last.
+func TestExclusionCountsAll(t *testing.T) {
+	for _, holders := range []int{3000, 20_000} { // 4,498,500 pairs and 199,990,000
+		f := Gather(story())
+		f.Locks = []string{"a"}
+		for i := range holders {
+			at := int64(i)
+			a := &Acquisition{Acq: i, Client: fmt.Sprint("c", i), Lock: "a", Outcome: history.OK, Done: at, DoneIndex: i, BeliefEndIndex: -1,
+				Belief: []Interval{{at, 1e6}}}
+			if i >= holders-2 { // the last two were promised the lock for one and the same time
+				a.Guaranteed = []Interval{{at, at + 10}}
+			}
+			f.Acquisitions = append(f.Acquisitions, a)
+		}
+		r := exclusion(f)
+		pairs := holders * (holders - 1) / 2
+		if int(r.Figures["overlaps"]) != pairs || r.Figures["broken"] != 1 || r.Kind != Broken {
+			t.Errorf("%s, figures %v, want %d pairs", r.Kind, r.Figures, pairs)
+		}
+		if len(r.Violations) != mostListed || !strings.Contains(r.Reason, fmt.Sprint(pairs-mostListed, " more were found")) {
+			t.Errorf("%d listed, reason %q", len(r.Violations), r.Reason)
+		}
+	}
 }
 
 // TestExclusionListsAtMost: one early holder that never lets go, and 399 later

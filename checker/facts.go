@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type Facts struct {
 	// keys is the server trace, key by key, and traced whether there is one.
 	keys   *keys
 	traced bool
+	// follows maps a token to the first token of the same hold.
+	follows map[string]string
 }
 
 // Interval is a half-open stretch of time, [From, To).
@@ -145,6 +148,8 @@ type Acquisition struct {
 	// key that its token was put on, and when the nodes did not carry it.
 	key    string
 	lapses []lapse
+	// unasked: no command of its client ran during the acquire.
+	unasked bool
 }
 
 // Held says whether the acquire succeeded.
@@ -184,6 +189,7 @@ func Gather(h *history.History) *Facts {
 		g.event(i, &h.Events[i])
 	}
 	f.faults()
+	f.followTokens()
 	for _, a := range f.Acquisitions {
 		if a.Pending() {
 			a.Outcome = history.Info
@@ -339,7 +345,7 @@ func (g *gatherer) under(a *Acquisition, i int, t int64, op *history.Op) {
 		case history.OK:
 			a.extends = append(a.extends, extension{index: i, invoked: invoked, done: t})
 		case history.Fail:
-			if op.Code != unreachable {
+			if op.Code != unreachable && !slices.Contains(errorReplies, op.Code) {
 				a.gone = min(a.gone, invoked)
 			}
 		}

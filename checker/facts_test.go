@@ -55,21 +55,21 @@ func TestGuaranteedLease(t *testing.T) {
 		lease  float64 // LeaseEnd
 	}{
 		{"ops alone", join(grant(1, "c1", 1), end), []Interval{{ns(1), ns(10.9)}}, 10.9},
-		{"the command's own time", join(set, end), []Interval{{ns(1), ns(10.949)}}, 10.949},
+		{"the command's own time", join(set, end), []Interval{{ns(1), ns(10.95)}}, 10.95},
 		{"extend", join(grant(1, "c1", 1), invoke(8, "c1", extend, 1), ok(9, "c1", extend, 1), end), []Interval{{ns(1), ns(18)}}, 18},
 		{"extend of unknown outcome", join(grant(1, "c1", 1), invoke(8, "c1", extend, 1), info(9, "c1", extend, 1), note(40, "c1/2", history.Worked, 1)), []Interval{{ns(1), ns(10.9)}}, 10.9},
 		{"extend after the end says nothing about the time between", join(grant(1, "c1", 1), invoke(14, "c1", extend, 1), ok(15, "c1", extend, 1), end), []Interval{{ns(1), ns(10.9)}, {ns(15), ns(24)}}, 10.9},
-		{"renewal", join(set, server(8, "n1", "c1", "EVALSHA", "c1#1", 10), end), []Interval{{ns(1), ns(17.999)}}, 17.999},
-		{"a renewal to less than half a TTL is none", join(set, server(9, "n1", "c1", "EVALSHA", "c1#1", 4.9), end), []Interval{{ns(1), ns(10.949)}}, 10.949},
-		{"a refused script leaves what remained", join(set, server(2, "n1", "c1", "EVALSHA", "c1#1", 8.95), end), []Interval{{ns(1), ns(10.949)}}, 10.949},
-		{"a slow clock is no renewal", join(set, server(2, "n1", "c1", "EVALSHA", "c1#1", 9.2), end), []Interval{{ns(1), ns(10.949)}}, 10.949},
+		{"renewal", join(set, server(8, "n1", "c1", "EVALSHA", "c1#1", 10), end), []Interval{{ns(1), ns(18)}}, 18},
+		{"a renewal to less than half a TTL is none", join(set, server(9, "n1", "c1", "EVALSHA", "c1#1", 4.9), end), []Interval{{ns(1), ns(10.95)}}, 10.95},
+		{"a refused script leaves what remained", join(set, server(2, "n1", "c1", "EVALSHA", "c1#1", 8.95), end), []Interval{{ns(1), ns(10.95)}}, 10.95},
+		{"a slow clock is no renewal", join(set, server(2, "n1", "c1", "EVALSHA", "c1#1", 9.2), end), []Interval{{ns(1), ns(10.95)}}, 10.95},
 		{"an extend confirmed after the release does not count", join(grant(1, "c1", 1), invoke(2, "c1/2", extend, 1), invoke(3, "c1", release, 1), ok(4, "c1/2", extend, 1), ok(5, "c1", release, 1)), []Interval{{ns(1), ns(3)}}, 10.9},
-		{"an error renews nothing", join(set, reply(server(8, "n1", "c1", "EVALSHA", "c1#1", 10), "READONLY You can't write"), end), []Interval{{ns(1), ns(10.949)}}, 10.949},
-		{"another client's command neither", join(set, server(8, "n1", "c2", "PEXPIRE", "c1#1", 10), end), []Interval{{ns(1), ns(10.949)}}, 10.949},
+		{"an error renews nothing", join(set, reply(server(8, "n1", "c1", "EVALSHA", "c1#1", 10), "READONLY You can't write"), end), []Interval{{ns(1), ns(10.95)}}, 10.95},
+		{"another client's command neither", join(set, server(8, "n1", "c2", "PEXPIRE", "c1#1", 10), end), []Interval{{ns(1), ns(10.95)}}, 10.95},
 		{"nor a command after the end, before a late extend", join(set, server(13, "n1", "c1", "EVALSHA", "c1#1", 10), invoke(14, "c1", extend, 1), ok(15, "c1", extend, 1), end),
-			[]Interval{{ns(1), ns(10.949)}, {ns(15), ns(24)}}, 10.949},
+			[]Interval{{ns(1), ns(10.95)}, {ns(15), ns(24)}}, 10.95},
 		{"release ends the guarantee, not the lease", join(grant(1, "c1", 1), invoke(3, "c1", release, 1), info(4, "c1", release, 1)), []Interval{{ns(1), ns(3)}}, 10.9},
-		{"a renewal after the release does not count", join(set, invoke(3, "c1", release, 1), server(8, "n1", "c1", "EVALSHA", "c1#1", 10), ok(9, "c1", release, 1)), []Interval{{ns(1), ns(3)}}, 10.949},
+		{"a renewal after the release does not count", join(set, invoke(3, "c1", release, 1), server(8, "n1", "c1", "EVALSHA", "c1#1", 10), ok(9, "c1", release, 1)), []Interval{{ns(1), ns(3)}}, 10.95},
 		{"heard of when it was over", join(invoke(0, "c1", acquire, 1), ok(15, "c1", acquire, 1), end), nil, 10},
 	} {
 		a := Gather(story(tt.events...)).ByAcq[1]
@@ -98,10 +98,10 @@ func TestQuorumLease(t *testing.T) {
 		h    *history.History
 		want float64
 	}{
-		{"five nodes", renewed(5), 10.299},
-		{"four nodes: the second ends it", renewed(4), 10.199},
-		{"renewed on the latest two, which changes nothing", renewed(5, "n4", "n5"), 10.299},
-		{"renewed on three", renewed(5, "n1", "n2", "n4"), 17.999},
+		{"five nodes: the round's first vote counts", renewed(5), 10.1},
+		{"four nodes", renewed(4), 10.1},
+		{"renewed on the latest two, which changes nothing", renewed(5, "n4", "n5"), 10.1},
+		{"renewed on three", renewed(5, "n1", "n2", "n4"), 18},
 		{"two nodes are no quorum: the invoke counts", renewed(2), 10},
 	} {
 		a := Gather(tt.h).ByAcq[1]

@@ -16,33 +16,44 @@ const (
 	FenceRepeated     = "fence-repeated"
 	StaleWrite        = "stale-write"
 	NewestRefused     = "newest-refused"
+	// UnfencedWrite: a guard applied a write that carried no token at all.
+	UnfencedWrite = "unfenced-write"
+	// FenceMissing: the lock declares tokens and did not give one.
+	FenceMissing = "fence-missing"
+	// FenceUndeclared: the lock gave a token that it does not declare.
+	FenceUndeclared = "fence-undeclared"
 )
 
 // fenceGravity orders the kinds: damage done first, then tokens that went
 // backwards, of which a repeated one is the mildest case.
-var fenceGravity = []string{StaleWrite, FenceNotMonotonic, FenceRepeated, NewestRefused}
+var fenceGravity = []string{StaleWrite, UnfencedWrite, FenceNotMonotonic, FenceRepeated, FenceMissing, NewestRefused, FenceUndeclared}
 
 // fencing judges the tokens that a lock hands out and the resource that is
 // meant to honour them.
 func fencing(f *Facts) Result {
 	h := &f.History.Header
 	if !h.Has("fence") {
-		return Result{Verdict: Unknown, Reason: fmt.Sprintf("%s hands out no fencing tokens: it cannot be fenced", h.Lock)}
+		return f.unfenced()
 	}
 	r := Result{Verdict: Pass, Applies: true}
 	fenced := map[string][]*Acquisition{}
 	n := 0
+	var found []Found
 	for _, a := range f.Acquisitions {
-		if a.Held() && a.Fence != nil {
+		switch {
+		case !a.Held():
+		case a.Fence != nil:
 			fenced[a.Lock] = append(fenced[a.Lock], a)
 			n++
+		default:
+			found = append(found, Found{Kind: FenceMissing, Ops: []int{a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+				Summary: fmt.Sprintf("%s declares fencing tokens, but the grant to %s at %s came with none.", h.Lock, a.Client, f.at(a.Done))})
 		}
 	}
-	if n == 0 {
+	if n == 0 && len(found) == 0 {
 		r.Verdict, r.Reason = Unknown, "no acquire handed out a fencing token"
 		return r
 	}
-	var found []Found
 	for _, lock := range f.Locks {
 		found = append(found, f.repeated(fenced[lock])...)
 		found = append(found, f.backwards(fenced[lock])...)
@@ -63,6 +74,39 @@ func fencing(f *Facts) Result {
 		r.Violations = found[:min(len(found), mostListed)]
 	}
 	return r
+}
+
+// unfenced is about a lock that declares no tokens. It cannot be fenced, also
+// where the resource would look at a token; if it hands out tokens all the same,
+// what is known of the lock is wrong.
+func (f *Facts) unfenced() Result {
+	h := &f.History.Header
+	for _, a := range f.Acquisitions {
+		if a.Held() && a.Fence != nil {
+			found := Found{Kind: FenceUndeclared, Ops: []int{a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+				Summary: fmt.Sprintf("%s was given fencing token %d at %s, but %s declares none.", a.Client, *a.Fence, f.at(a.Done), h.Lock)}
+			return Result{Verdict: Violation, Applies: true, Kind: FenceUndeclared, Violations: []Found{found}}
+		}
+	}
+	r := Result{Verdict: Unknown, Reason: fmt.Sprintf("%s hands out no fencing tokens: it cannot be fenced", h.Lock)}
+	let := 0
+	for _, w := range f.Resource {
+		if w.F == history.Write && w.Applied {
+			let++
+		}
+	}
+	if h.Resource == "guarded" && let > 0 {
+		r.Reason += fmt.Sprintf(", and the guard let %s without a token through", count(let, "write"))
+	}
+	return r
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // repeated finds tokens that two acquisitions share.
@@ -132,6 +176,10 @@ func (f *Facts) guard() []Found {
 	for k := range f.Resource {
 		w := &f.Resource[k]
 		if w.Fence == nil {
+			if w.F == history.Write && w.Applied {
+				found = append(found, Found{Kind: UnfencedWrite, Ops: []int{w.Index}, Fault: f.active(w.T, w.T),
+					Summary: fmt.Sprintf("the write of %s at %s carried no fencing token and was applied: the guard lets anybody through.", w.Client, f.at(w.T))})
+			}
 			continue
 		}
 		newest := seen == nil || *w.Fence >= *seen.Fence

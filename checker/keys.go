@@ -114,6 +114,11 @@ func (k *keys) add(f *Facts, i int, t int64, s *history.Server) {
 		gone.Owner = ""
 		s = &gone
 	}
+	if first := f.token(s.Owner); first != s.Owner {
+		same := *s
+		same.Owner = first
+		s = &same
+	}
 	p := place{s.Node, s.Key}
 	n := touch{index: i, t: t, Server: s, place: p, sure: true}
 	if steps := k.byPlace[p]; len(steps) > 0 {

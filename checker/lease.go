@@ -10,17 +10,37 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 )
 
-// unreachable is the one error code that the checks tell apart: the client
-// knows that no request left, so nothing can have changed on a server. Every
-// other refusal was a server's answer.
+// unreachable is the code of a call of which the client knows that no request
+// left, so that nothing can have changed on a server. Every other refusal was a
+// server's answer.
 const unreachable = "REDIS_CONNECTION"
 
-// granule is how much earlier than T + TTL a key may lawfully vanish. Redis
-// counts in whole milliseconds:
+// errorReplies are the codes of a server that answered with an error of its own:
+// it did not look at who holds the lock, so it has not said "not you" either.
+var errorReplies = []string{"OOM", "LUA_SCRIPT"}
+
+// stampLag is how much earlier than its stamp plus the TTL a key may lawfully
+// vanish on a real server. That Redis counts in whole milliseconds is no reason
+// for it: a key is gone when the clock reads more than its end, so that it lives
+// for the whole TTL and up to a millisecond longer.
 //
-//	0.9 ms  SET PX 10 runs; the node's clock reads 0 ms, the key ends at 10 ms
-//	10.1 ms another client is granted the lock, 9.2 ms after the SET, lawfully
-const granule = time.Millisecond
+//	0.9 ms    SET PX 10 runs; the clock reads 0, the key ends at 10
+//	10.95 ms  the clock reads 10, which is not more: the key is there
+//	11 ms     the key is gone, 10.1 ms after the SET
+//
+// But the server reads its clock once when it begins a command, or a whole
+// script, and counts the end from there; what the trace has is a later reading.
+// In the simulator the two are one.
+const stampLag = time.Millisecond
+
+// askedOf is the length of the lease that a lock can ask a server for: whole
+// milliseconds. A run with a TTL of 1.5 ms promises 1 ms.
+func askedOf(ttl time.Duration) time.Duration {
+	if ttl < time.Millisecond {
+		return ttl
+	}
+	return ttl.Truncate(time.Millisecond)
+}
 
 // extension is an extend that the service confirmed.
 type extension struct {
@@ -43,10 +63,13 @@ type extension struct {
 func (g *gatherer) lease(a *Acquisition) {
 	f := g.facts
 	l := &leaser{
-		a: a, ttl: f.History.Header.TTL, quorum: f.quorum(),
+		a: a, token: f.token, ttl: f.History.Header.TTL, quorum: f.quorum(),
 		nodes: map[string]int64{}, from: a.Done,
 	}
-	l.length = l.ttl - time.Duration(float64(l.ttl)*f.History.Header.Drift)
+	l.length = askedOf(l.ttl) - time.Duration(float64(l.ttl)*f.History.Header.Drift)
+	if f.slack() > 0 {
+		l.lag = stampLag
+	}
 	a.LeaseStart, l.end = a.Invoked, after(a.Invoked, l.length)
 
 	trace := g.trace[a.Client]
@@ -125,8 +148,9 @@ func (g *gatherer) alias(a *Acquisition, trace []int) (alias, key string) {
 			}
 		}
 		if ownerOf(owner) == a.Client {
-			last[s.Node] = owner
-			keys[owner] = s.Key
+			token := f.token(owner)
+			last[s.Node] = token
+			keys[token] = s.Key
 		}
 	}
 	count := map[string]int{}
@@ -161,8 +185,10 @@ func (f *Facts) inherit(a *Acquisition) {
 // leaser runs through the confirmations of one acquisition.
 type leaser struct {
 	a           *Acquisition
+	token       func(owner string) string
 	key         string // on which the token was granted: another key renews nothing
 	ttl, length time.Duration
+	lag         time.Duration
 	quorum      int
 	// nodes maps a node to the last time at which it set the token's expiry.
 	nodes     map[string]int64
@@ -181,7 +207,7 @@ var reading = []string{"GET", "HGET", "HGETALL", "HEXISTS", "EXISTS", "PTTL", "T
 // slow clock on the node does not look like a renewal.
 func (l *leaser) command(i int, e *history.Event) {
 	s := e.Server
-	if l.a.Alias == "" || s.Owner != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
+	if l.a.Alias == "" || l.token(s.Owner) != l.a.Alias || s.Key != l.key || isError(s.Reply) || slices.Contains(reading, s.Cmd) {
 		return
 	}
 	left := time.Duration(s.PTTL) * time.Millisecond
@@ -200,12 +226,23 @@ func (l *leaser) command(i int, e *history.Event) {
 	l.nodes[s.Node] = set
 	l.a.Renewals = append(l.a.Renewals, i)
 	if at, ok := l.sealed(); ok {
-		l.end = max(l.end, after(at, max(0, l.length-granule)))
+		l.end = max(l.end, after(at, max(0, l.length-l.lag)))
 	}
 }
 
+// roundGap is the share of a TTL within which the votes of one round follow one
+// another: an acquire or a renewal goes from node to node.
+const roundGap = 10
+
 // sealed is the time from which a quorum of nodes counts its TTL: with five
 // nodes set at 1, 2, 3, 8 and 9, three of them carry the token until 3 + TTL.
+//
+// What was set in the same round counts from the round's first vote, as Redlock
+// counts its validity: it promises to survive a minority that is lost.
+//
+//	0.000 to 0.004  c1 gets the votes of n1 to n5
+//	3               n3 loses its data: four nodes carry the token
+//	10.001          n2's key ends: two are left, before 0.002 + TTL, and rightly
 func (l *leaser) sealed() (int64, bool) {
 	if len(l.nodes) < l.quorum {
 		return 0, false
@@ -215,7 +252,11 @@ func (l *leaser) sealed() (int64, bool) {
 		set = append(set, t)
 	}
 	slices.SortFunc(set, func(a, b int64) int { return cmp.Compare(b, a) })
-	return set[max(l.quorum, 1)-1], true
+	first := max(l.quorum, 1) - 1
+	for first+1 < len(set) && set[first]-set[first+1] <= int64(l.ttl/roundGap) {
+		first++
+	}
+	return set[first], true
 }
 
 // extend takes a confirmed extend. One that was invoked after the lease had

@@ -37,6 +37,8 @@ func TestLinearizability(t *testing.T) {
 			invoke(3, "c1", release, 1), code(fail(3.1, "c1", release, 1), unreachable), grant(4, "c2", 2))...)},
 		{name: "a refused extend is the service's word", want: Pass, history: story(join(
 			grant(1, "c1", 1), invoke(2, "c1", history.Extend, 1), code(fail(3, "c1", history.Extend, 1), "UNLOCK_FAILED"), grant(4, "c2", 2))...)},
+		{name: "an extend that the server had no memory for says nothing of who holds it", want: Violation, kind: NotLinearizable, ops: []int{1, 5}, history: story(join(
+			grant(1, "c1", 1), invoke(2, "c1", history.Extend, 1), code(fail(3, "c1", history.Extend, 1), "OOM"), grant(4, "c2", 2))...)},
 		{name: "an extend that left no client is not", want: Violation, kind: NotLinearizable, ops: []int{1, 5}, history: story(join(
 			grant(1, "c1", 1), invoke(2, "c1", history.Extend, 1), code(fail(3, "c1", history.Extend, 1), unreachable), grant(4, "c2", 2))...)},
 		{name: "unknown acquire dropped", want: Pass, history: story(join(

@@ -12,6 +12,9 @@ const livenessName = "liveness"
 const (
 	NoGrant  = "no-grant"
 	NoTTLKey = "no-ttl-key"
+	// ShutOut: others are granted the lock, one client is refused whenever it
+	// is free.
+	ShutOut = "shut-out"
 )
 
 // liveness judges the final phase, when everything has been healed: a lock
@@ -54,6 +57,7 @@ func (f *Facts) finalPhase(r *Result) (Verdict, string) {
 		for _, gap := range l.gaps(start, f.End) {
 			r.Violations = append(r.Violations, l.starved(gap, bound)...)
 		}
+		r.Violations = append(r.Violations, l.shutOut(bound)...)
 	}
 	r.Figures = map[string]float64{"final_seconds": float64(f.End-start) / 1e9, "asked": float64(asked), "granted": float64(granted)}
 	switch {
@@ -159,9 +163,15 @@ func (w *waiting) tell(first, last span, bound int64) Found {
 			f.theLock(w.lock), first.a.Client, f.at(first.From), f.long(last.To-first.From), f.at(bound))}
 }
 
-// eternalKeys finds keys that were last seen with an owner and no expiry.
+// eternalKeys finds keys that were last seen with an owner and no expiry. A key
+// beside the lock's own, such as the queue of a fair lock, may last for ever: it
+// grants nothing to anybody, and if the dead in it keep the living from the lock,
+// that is a starved waiter. Nor is a permit of a semaphore bound to the life of
+// its key: it has a time of its own, and whoever comes next sweeps it away.
 func (f *Facts) eternalKeys() []Found {
-	type place struct{ node, key string }
+	if h := &f.History.Header; h.Has("semaphore") || h.Has("permits") {
+		return nil
+	}
 	last := map[place]int{}
 	var order []place
 	for i := range f.History.Events {
@@ -170,6 +180,9 @@ func (f *Facts) eternalKeys() []Found {
 			continue
 		}
 		p := place{node: s.Node, key: s.Key}
+		if !f.keys.judged(p) {
+			continue
+		}
 		if _, ok := last[p]; !ok {
 			order = append(order, p)
 		}

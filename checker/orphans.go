@@ -112,6 +112,7 @@ type life struct {
 func (o *leftovers) place(p place) {
 	f := o.facts
 	var l *life
+	unbound := "" // a token that came back by itself: from a disk, or unseen
 	flush := func(end int64, ended bool) {
 		if l != nil {
 			l.To, l.ended = end, ended
@@ -131,6 +132,8 @@ func (o *leftovers) place(p place) {
 		case l != nil:
 			l.touches = append(l.touches, i)
 		case s.Owner == "" || !s.sure || s.Client == "" && s.Cmd != history.Promoted:
+			unbound = s.Owner
+		case s.Owner == unbound:
 		default:
 			l = &life{token: s.Owner, client: s.Client, touches: []int{i}, Interval: Interval{From: s.t}}
 			if l.client == "" || s.before == s.Owner {
@@ -261,7 +264,7 @@ func (o *leftovers) left(p place, l *life, t tenure, free Interval, toTheEnd boo
 	if renewed != nil {
 		final = renewed
 	}
-	o.found = append(o.found, Found{Kind: kind, Ops: append(ops, final.index), Fault: f.active(t.From, free.From),
+	o.found = append(o.found, Found{Kind: kind, Ops: append(ops, final.index), Fault: f.blame(t.From, free.From),
 		Summary: fmt.Sprintf("%s's key on %s %s after %s at %s.", l.client, p.node, what, over, f.at(t.To))})
 	return true
 }

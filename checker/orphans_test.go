@@ -46,7 +46,7 @@ func TestOrphans(t *testing.T) {
 		{name: "the replica had a key that was released later", want: Violation, kind: Orphan, ops: []int{0, 2, 5, 6, 4}, fault: "failover", history: with(story(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n2"),
 			server(2, "n2", "", history.Promoted, "c1#1", 8.95), invoke(3, "c1", release, 1), ok(3.1, "c1", release, 1), gone(10.951, "n2", "", history.Expired), final(20))...), func(h *history.Header) { h.Topology, h.Nodes = "replicated", 2 })},
 		{name: "the disk had not heard of the release", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), given(3, "c1", 1), hit(3.2, 1, history.Start, "kill", "n1"),
-			server(4, "n1", "", history.Lostkeys, "c1#1", 6.95), hit(4, 1, history.Stop, "kill", "n1"), gone(10.951, "n1", "", history.Expired), final(20))...)},
+			server(4, "n1", "", history.Lostkeys, "c1#1", 6.95), hit(4, 1, history.Stop, "kill", "n1"), server(5, "n1", "c2", "SET", "c1#1", 5.95), gone(10.951, "n1", "", history.Expired), final(20))...)},
 		{name: "nobody made a key", want: Unknown, reason: "no client made", history: story(invoke(0.9, "c1", acquire, 1), gone(1, "n1", "c1", "EVALSHA"), fail(2, "c1", acquire, 1))},
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
 	})

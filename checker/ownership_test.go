@@ -9,6 +9,11 @@ import (
 func TestOwnership(t *testing.T) {
 	worked := note(9, "c1", history.Worked, 1)
 	try(t, ownershipName, []trial{
+		{name: "a renewal that changes its own token", want: Pass,
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), given(6, "c1", 1))...)},
+		{name: "an old request that changes its own token", want: Violation, kind: StaleRelease, ops: []int{4, 5},
+			history: story(join(server(0, "n1", "c1", "SET", "c1#1", 10), gone(0.5, "n1", "c1", "DEL"), invoke(0.6, "c1", history.Acquire, 1), server(0.7, "n1", "c1", "SET", "c1#2", 10),
+				ok(0.8, "c1", history.Acquire, 1), server(4, "n1", "c1", "SET", "c1#1", 10), note(5, "c1", history.Worked, 1))...)},
 		{name: "acquire, renew, release", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#1", 10), given(5, "c1", 1), taken(6, "c2", 2, "c2#1"))...)},
 		{name: "a late release is refused", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), taken(12, "c2", 2, "c2#1"),
 			invoke(13, "c1", history.Release, 1), server(13.1, "n1", "c1", "EVALSHA", "c2#1", 8.85), fail(13.2, "c1", history.Release, 1))...)},

@@ -109,6 +109,18 @@ func clocked(e history.Event, t float64) history.Event {
 	return e
 }
 
+// insim says that the server trace is complete.
+func insim(h *history.History) *history.History {
+	h.Header.World = "sim"
+	return h
+}
+
+// keyed is a server event on another key of the lock.
+func keyed(e history.Event, key string) history.Event {
+	e.Server.Key = key
+	return e
+}
+
 // able gives the lock abilities.
 func able(h *history.History, abilities ...string) *history.History {
 	h.Header.Abilities = abilities

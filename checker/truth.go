@@ -40,6 +40,11 @@ func truth(f *Facts) Result {
 	var found []Found
 	judged, unknown := 0, 0
 	for _, a := range f.Acquisitions {
+		if a.Held() && len(a.Guaranteed) == 0 && f.baseless(a) != "" && len(a.Belief) > 0 {
+			judged++
+			found = append(found, f.fallen(a, a.lapses[0], a.Done))
+			continue
+		}
 		if !a.Held() || len(a.Guaranteed) == 0 {
 			continue
 		}
@@ -85,14 +90,23 @@ func (f *Facts) fallen(a *Acquisition, l lapse, at int64) Found {
 	}
 	promise := fmt.Sprintf("although its lease (granted at %s) was guaranteed until %s and %s believed in it",
 		f.at(a.Done), f.at(lastGuarantee(a)), a.Client)
+	carried := "did not carry"
+	if a.unasked {
+		carried = "carried"
+	}
 	how := map[string]string{
-		lapseNever:       "%[2]s did not carry %[1]s's token at %[3]s, when it was told that it holds the lock, %[4]s.",
+		lapseNever:       "%[2]s " + carried + " %[1]s's token at %[3]s, when it was told that it holds the lock, %[4]s.",
 		lapseLost:        "%[2]s lost %[1]s's token at %[3]s, %[4]s.",
 		lapseDeleted:     "%[2]s lost %[1]s's token at %[3]s to a command of %[5]s that deleted it, %[4]s.",
 		lapseOverwritten: "%[2]s lost %[1]s's token at %[3]s to a command of %[5]s that wrote over it, %[4]s.",
 		lapseExpired:     "%[1]s's token expired on %[2]s at %[3]s, %[4]s.",
 	}[l.cause]
-	if l.cause == lapseNever {
+	switch {
+	case l.cause == lapseNever && a.unasked:
+		where, promise = "no node", "and it had asked none"
+	case l.cause == lapseNever && len(a.Guaranteed) == 0:
+		promise = "and had not granted it before"
+	case l.cause == lapseNever:
 		promise = fmt.Sprintf("and its lease was to last until %s", f.at(lastGuarantee(a)))
 	}
 	ops := []int{a.DoneIndex}

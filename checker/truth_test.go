@@ -2,6 +2,7 @@ package checker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-io/holdfast/history"
 )
@@ -21,9 +22,20 @@ func TestLease(t *testing.T) {
 	replicated := func(events ...history.Event) *history.History {
 		return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "replicated", 2 })
 	}
+	lost4 := gone(3, "n3", "", history.Lostkeys)
 	try(t, leaseName, []trial{
+		{name: "a minority of the voters is lost, the first votes end first", want: Pass, history: five(join(votes("n1", "n2", "n3", "n4", "n5"), lost4,
+			gone(10.101, "n1", "", history.Expired), gone(10.201, "n2", "", history.Expired), gone(10.401, "n4", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "a majority of the voters is lost", want: Violation, kind: DataLost, ops: []int{6, 9}, history: five(join(votes("n1", "n2", "n3", "n4", "n5"), lost4,
+			gone(3.1, "n1", "", history.Lostkeys), gone(3.2, "n2", "", history.Lostkeys), note(12, "c1", history.Worked, 1))...)},
 		{name: "carried to the release", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1))...)},
 		{name: "expired when the guarantee was over", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "half a millisecond early", want: Violation, kind: ExpiredEarly, ops: []int{2, 3},
+			history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.9495, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...)},
+		{name: "half a millisecond early by the stamps of a real server", want: Pass,
+			history: with(story(join(taken(1, "c1", 1, "c1#1"), gone(10.9495, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...), func(h *history.Header) { h.World = "process" })},
+		{name: "servers count whole milliseconds of a TTL", want: Pass,
+			history: with(story(join(taken(1, "c1", 1, "c1#1"), gone(10.9501, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))...), func(h *history.Header) { h.TTL += 300 * time.Microsecond })},
 		{name: "an absolute expiry counts from the request", want: Pass, history: story(
 			invoke(0.9, "c1", history.Acquire, 1), server(0.95, "n1", "c1", "EVAL", "c1#1", 9.96), ok(1, "c1", history.Acquire, 1),
 			gone(10.911, "n1", "", history.Expired), note(12, "c1", history.Worked, 1))},
@@ -39,6 +51,17 @@ func TestLease(t *testing.T) {
 		{name: "a refused SET of another shows the same token", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), server(3, "n1", "c2", "SET", "c1#1", 7.95), worked)...)},
 		{name: "told ok with nothing there", want: Violation, kind: NeverThere, ops: []int{2}, summary: []string{"did not carry c1's token at 1.00s"},
 			history: story(join(server(0, "n1", "c2", "SET", "c2#1", 10), grant(1, "c1", 1), worked)...)},
+		{name: "carried under a token that changes with each renewal", want: Pass,
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), gone(18.001, "n1", "", history.Expired), note(19, "c1", history.Worked, 1))...)},
+		{name: "lost under a token that changes with each renewal", want: Violation, kind: DataLost, ops: []int{2, 5},
+			history: story(join(taken(1, "c1", 1, "c1#1"), server(4, "n1", "c1", "EVALSHA", "c1#2", 10), server(8, "n1", "c1", "EVALSHA", "c1#3", 10), gone(12, "n1", "", history.Lostkeys), note(19, "c1", history.Worked, 1))...)},
+		{name: "a permit that was granted, and swept while its client slept", want: Pass,
+			history: insim(with(story(join(server(0, "n1", "c2", "EVALSHA", "c2#1", 10), invoke(0.05, "c1", history.Acquire, 1), server(0.1, "n1", "c1", "EVALSHA", "c1#1,c2#1", 10),
+				taken(10.5, "c3", 3, "c2#1,c3#1"), server(10.6, "n1", "c3", "EVALSHA", "c3#1", 9.9), ok(15, "c1", history.Acquire, 1), note(16, "c1", history.Worked, 1))...), permits(2)))},
+		{name: "a permit that is swept in the last moment of its lease has expired", want: Violation, kind: ExpiredEarly, ops: []int{2, 3},
+			history: insim(with(story(join(taken(1, "c1", 1, "c1#1"), server(10.88, "n1", "c2", "EVALSHA", "c2#1", 10), note(12, "c1", history.Worked, 1))...), permits(2)))},
+		{name: "told ok without asking, after a lease's time", want: Violation, kind: NeverThere, ops: []int{3}, summary: []string{"no node carried c1's token at 14.00s", "it had asked none"},
+			history: insim(story(join(server(0, "n1", "c2", "SET", "c2#1", 10), invoke(2, "c1", history.Acquire, 1), gone(10.001, "n1", "", history.Expired), ok(14, "c1", history.Acquire, 1), note(15, "c1", history.Worked, 1))...))},
 		{name: "belief had ended before the loss", want: Pass, history: story(join(
 			invoke(0.9, "c1", history.Acquire, 1), server(0.95, "n1", "c1", "SET", "c1#1", 10), until(ok(1, "c1", history.Acquire, 1), 2), gone(3, "n1", "", history.Lostkeys), worked)...)},
 		{name: "after a released hold the key goes", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), invoke(2, "c1", history.Release, 1), gone(2.1, "n1", "c1", "EVALSHA"), info(3, "c1", history.Release, 1))...)},

@@ -171,6 +171,9 @@ func (c Config) missing(have []cluster.Ability) string {
 	case len(words) > 0:
 		return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
 	}
+	if why := c.plan().Misfit(c.Topology, c.Scenario.NodesOf(c.Topology)); why != "" {
+		return why
+	}
 	return c.unfit()
 }
 

@@ -66,6 +66,24 @@ func TestDiagramShowsTwoGoodLeases(t *testing.T) {
 	laneOf(t, picture, "clock")
 }
 
+// TestDiagramOfTheWaiting: an acquire that is pending at the end, or when its
+// client dies, is drawn up to there.
+func TestDiagramOfTheWaiting(t *testing.T) {
+	s := newScript("calm", "basic")
+	s.op(0, "c1", 1, history.Acquire, history.Invoke)
+	s.op(0.01, "c2", 2, history.Acquire, history.Invoke)
+	s.op(5, "c1", 0, history.Crash, history.Note)
+	s.op(10, "c3", 3, history.Acquire, history.Invoke)
+	picture := Diagram(s.h, nil, 100, false)
+	one, two := laneOf(t, picture, "c1"), laneOf(t, picture, "c2")
+	if n := strings.Count(two, "-"); n < 60 || strings.Contains(two, ".") {
+		t.Errorf("c2 waits to the end: %s", two)
+	}
+	if n, all := strings.Count(one, "-"), strings.Count(two, "-"); n < all/2-3 || n > all/2+3 {
+		t.Errorf("c1 waits until it dies, half-way: %s", one)
+	}
+}
+
 func TestDiagramOfLittle(t *testing.T) {
 	if got := Diagram(nil, nil, 100, false); got != nil {
 		t.Errorf("of no history: %v", got)

@@ -122,9 +122,13 @@ func (p *picture) clientLanes(clients []string) (drawn []*lane, left int) {
 // and the next try of the same process: the client wants the lock all along.
 func (p *picture) paintWaits(lanes *seats) {
 	since := map[int]int64{}
-	waiting := map[int]bool{}
+	waiting, pending := map[int]bool{}, map[int]bool{}
+	died := map[string]int64{}
 	lastOf := map[int]*lane{}
 	for _, e := range p.h.Events {
+		if e.Op != nil && e.Op.F == history.Crash {
+			died[e.Op.Client] = e.T
+		}
 		if e.Op == nil || e.Op.Type == history.Note {
 			continue
 		}
@@ -141,10 +145,19 @@ func (p *picture) paintWaits(lanes *seats) {
 			l.paint(&p.frame, since[op.Process], e.T, '-')
 		}
 		since[op.Process], lastOf[op.Process] = e.T, l
+		pending[op.Process] = op.Type == history.Invoke
 		waiting[op.Process] = op.Type == history.Invoke || op.Type == history.Fail
 	}
+	// What is pending at the end, or was at the client's death, waits until then.
+	end := p.h.Events[len(p.h.Events)-1].T
 	for process, l := range lastOf {
-		if waiting[process] {
+		to := end
+		if at, ok := died[l.label]; ok && at >= since[process] {
+			to = at
+		}
+		if waiting[process] && pending[process] {
+			l.paint(&p.frame, since[process], to, '-')
+		} else if waiting[process] {
 			l.paint(&p.frame, since[process], since[process], '-')
 		}
 	}

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,8 +28,9 @@ func (d *decoder) check(f *document) {
 	if f.About == "" {
 		d.fail("/about", "a scenario says in one sentence what it is about")
 	}
-	d.count("/clients", int64(f.Clients), 1, maxClients)
+	d.count("/clients", int64(f.Clients), 1, MaxClients)
 	d.checkLocks(f.Locks)
+	d.checkKnown(f)
 	d.positive("/length", f.Length)
 	d.positive("/final/wait", f.Final.Wait)
 	w := f.Workload
@@ -118,6 +120,29 @@ func (d *decoder) checkLocks(locks []string) {
 			d.fail(at, "%q is no lock", lock)
 		case slices.Index(locks, lock) < i:
 			d.fail(at, "%s stands here twice", lock)
+		}
+	}
+}
+
+// checkKnown checks that there are such locks: an expectation of a lock that is
+// misspelt would be met by every run.
+func (d *decoder) checkKnown(f *document) {
+	known := func(path, lock string) {
+		if d.locks != nil && lock != "" && lock != Default && !slices.Contains(d.locks, lock) {
+			d.fail(path, "there is no lock %q%s", lock, meant(lock, d.locks))
+		}
+	}
+	for i, lock := range f.Locks {
+		known(fmt.Sprintf("/locks/%d", i), lock)
+	}
+	for _, lock := range slices.Sorted(maps.Keys(f.Topology)) {
+		if d.has("/topology/" + lock) {
+			known("/topology/"+lock, lock)
+		}
+	}
+	for _, lock := range slices.Sorted(maps.Keys(f.Expect)) {
+		if d.has("/expect/" + lock) {
+			known("/expect/"+lock, lock)
 		}
 	}
 }

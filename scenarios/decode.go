@@ -40,6 +40,8 @@ type decoder struct {
 	// path that is missing here was not written in the file.
 	at   map[string]position
 	errs []*Error
+	// locks that there are; nil if that is not known.
+	locks []string
 }
 
 // own is a type that reads itself from the tree.

@@ -24,7 +24,7 @@ var verdicts = []string{"pass", "violation", "unknown", "any"}
 var kinds = map[string][]string{
 	"exclusion":       {"overrun", "broken"},
 	"updates":         {"lost-update", "read-changed"},
-	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused"},
+	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused", "unfenced-write", "fence-missing", "fence-undeclared"},
 	"linearizability": {"not-linearizable", "refused-free"},
 	"lease":           {"never-there", "data-lost", "overwritten", "deleted", "expired-early"},
 	"ownership":       {"foreign-delete", "foreign-overwrite", "stale-release", "foreign-extend", "shared-token"},
@@ -36,7 +36,7 @@ var kinds = map[string][]string{
 	"deadline":        {"never-returned", "late-return"},
 	"order":           {"overtaken"},
 	"load":            {"after-release", "storm"},
-	"liveness":        {"no-grant", "no-ttl-key", "deadlock"},
+	"liveness":        {"no-grant", "no-ttl-key", "deadlock", "shut-out"},
 }
 
 // values that may be expected of a check.

@@ -104,17 +104,18 @@ func (m *topologyMap) decodeYAML(d *decoder, path string, n ast.Node) {
 // those that may have several.
 type nodeCounts map[cluster.Topology]int
 
-// maxNodes and maxClients keep a slip of the finger from building a world
-// that no machine runs.
+// MaxNodes and MaxClients keep a slip of the finger from building a world that
+// no machine runs. The simulator takes as many, and no more: it tells links apart
+// by the last digits of a nanosecond.
 const (
-	maxNodes   = 31
-	maxClients = 100
+	MaxNodes   = 15
+	MaxClients = 30
 )
 
 func (c *nodeCounts) decodeYAML(d *decoder, path string, n ast.Node) {
 	out := nodeCounts{}
 	if i, ok := integer(n); ok {
-		if d.count(path, i, 2, maxNodes) {
+		if d.count(path, i, 2, MaxNodes) {
 			out[cluster.Replicated], out[cluster.Independent] = int(i), int(i)
 		}
 		*c = out
@@ -135,7 +136,7 @@ func (c *nodeCounts) decodeYAML(d *decoder, path string, n ast.Node) {
 			d.fail(at, "here belongs a whole number, not %s", describe(p.value))
 			continue
 		}
-		least, most := int64(1), int64(maxNodes)
+		least, most := int64(1), int64(MaxNodes)
 		switch cluster.Topology(p.key) {
 		case cluster.Single:
 			most = 1

@@ -93,9 +93,13 @@ func ReadText(path string) ([]byte, error) {
 
 // Parse reads a scenario. The error joins all mistakes, each an [*Error] with
 // the file's name as given, in the order of the file. Names of locks are the
-// caller's to check: the catalogue is not known here.
-func Parse(file string, data []byte) (*Scenario, error) {
-	d := &decoder{file: file, at: map[string]position{}}
+// caller's to check, since the catalogue is not known here; see [ParseFor].
+func Parse(file string, data []byte) (*Scenario, error) { return ParseFor(file, data, nil) }
+
+// ParseFor is [Parse], and every lock that the scenario names must be one of
+// those that are given.
+func ParseFor(file string, data []byte, locks []string) (*Scenario, error) {
+	d := &decoder{file: file, at: map[string]position{}, locks: locks}
 	if len(data) > maxFile {
 		d.fail("", "the file has %d bytes, and a scenario at most %d", len(data), maxFile)
 		return nil, d.err()

@@ -55,7 +55,7 @@ var bad = []struct {
 	{name: "wrong type for a boolean", file: head("final:\n  heal: yes please\n"),
 		want: `f.yaml:4:9: here belongs true or false, not yes please`},
 	{name: "empty value", file: head("workload:\nclients: 2\n"), want: `f.yaml:3:1: here belongs a map, not nothing`},
-	{name: "no clients", file: head("clients: 0\n"), want: `f.yaml:3:10: 0 is not right here: write a number from 1 to 100`},
+	{name: "no clients", file: head("clients: 0\n"), want: `f.yaml:3:10: 0 is not right here: write a number from 1 to 30`},
 	{name: "bad span", file: head("length: 3 ttls\n"),
 		want: `f.yaml:3:9: "3 ttls" is not a duration: write 1.5ttl, 300ms or 2s`},
 	{name: "span without unit", file: head("workload: {hold: 5}\n"),
@@ -79,7 +79,7 @@ var bad = []struct {
 	{name: "nodes of single", file: head("nodes: {single: 3}\n"), want: `f.yaml:3:17: 3 is not right here: write 1`},
 	{name: "nodes of a topology", file: head("nodes: {independant: 3}\n"),
 		want: `f.yaml:3:9: there is no topology "independant"; did you mean "independent"?`},
-	{name: "too few nodes", file: head("nodes: 1\n"), want: `f.yaml:3:8: 1 is not right here: write a number from 2 to 31`},
+	{name: "too few nodes", file: head("nodes: 1\n"), want: `f.yaml:3:8: 1 is not right here: write a number from 2 to 15`},
 	{name: "no locks", file: head("locks: []\n"), want: `f.yaml:3:8: name a lock, or leave the key out for the five basic ones`},
 	{name: "lock twice", file: head("locks: [basic, redlock, basic]\n"), want: `f.yaml:3:25: basic stands here twice`},
 	{name: "lock default", file: head("locks: [default]\n"), want: `f.yaml:3:9: "default" is no lock`},
@@ -101,7 +101,7 @@ var bad = []struct {
 	{name: "what only the schema refuses", file: head("length: \" 1ttl\"\n"), want: "f.yaml:3:9: the schema refuses this: ' 1ttl' does not match pattern " +
 		`'^(0|([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?ttl|(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$'`},
 	{name: "two mistakes", file: head("clients: 0\nlength: -1s\n"),
-		want: "f.yaml:3:10: 0 is not right here: write a number from 1 to 100\n" +
+		want: "f.yaml:3:10: 0 is not right here: write a number from 1 to 30\n" +
 			"f.yaml:4:9: -1s is too short: write a length above 0"},
 }
 
@@ -167,6 +167,10 @@ var badSteps = []struct {
 	{name: "clock", step: "{when: {at: 0}, clock: {node: n1}}", want: `f.yaml:4:28: a clock either jumps or runs at a rate: write jump or rate`},
 	{name: "clock rate", step: "{when: {at: 0}, clock: {rate: -1.5}}",
 		want: `f.yaml:4:35: -1.5 is no rate: write a number above 0, such as 1.1 for ten percent fast`},
+	{name: "a rate of real time", step: "{when: {at: 0}, clock: {node: n1, rate: 1.0}}",
+		want: `f.yaml:4:45: a rate of 1 is real time: write another number, such as 1.1 for ten percent fast`},
+	{name: "a jump that no server sees", step: "{when: {at: 0}, clock: {node: n1, jump: 900us}}",
+		want: `f.yaml:4:45: servers count in milliseconds: a jump of 900µs is none`, schemaTakes: true},
 	{name: "restart", step: "{when: {at: 0}, kill: {restart: lost}}", want: `f.yaml:4:37: "lost" is not right here; did you mean "lose"?`},
 	{name: "error reply", step: "{when: {at: 0}, error-reply: {}}",
 		want: `f.yaml:4:34: which reply? write reply: and a text that begins with OOM, LOADING, BUSY, MISCONF or READONLY`},

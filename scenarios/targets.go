@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/nemesis"
@@ -210,6 +211,10 @@ func (d *decoder) checkClock(path string, f nemesis.Clock) {
 		d.fail(path, "a clock either jumps or runs at a rate: write jump or rate")
 	case jumps && f.Jump.TTLs == 0 && f.Jump.Fixed == 0:
 		d.fail(path+"/jump", "a jump of 0 is none")
+	case jumps && f.Jump.TTLs == 0 && max(f.Jump.Fixed, -f.Jump.Fixed) < time.Millisecond:
+		d.fail(path+"/jump", "servers count in milliseconds: a jump of %v is none", f.Jump.Fixed)
+	case runs && f.Rate == 1:
+		d.fail(path+"/rate", "a rate of 1 is real time: write another number, such as 1.1 for ten percent fast")
 	case runs && (f.Rate <= 0 || f.Rate > 1000):
 		d.fail(path+"/rate", "%g is no rate: write a number above 0, such as 1.1 for ten percent fast", f.Rate)
 	}

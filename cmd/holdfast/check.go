@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,10 @@ folder of a run. What was expected comes from the scenario that the history
 names, if this program has it.
 
 PATH may also be a history of a lock in Jepsen's EDN, or operations as porcupine
-has them in JSON; it is held against a lock of --model.`,
+has them in JSON; it is held against a lock of --model.
+
+A file that ends in the middle of a line is what a run that died has left: it is
+judged up to there, and is never a pass. A bad line in the middle is refused.`,
 		Example: `  holdfast check runs/kleppmann-gc-pause/basic/sim-1
   holdfast check history.jsonl --format json
   holdfast check history.edn --model fenced --viewer contradiction.html`,
@@ -47,10 +51,15 @@ has them in JSON; it is held against a lock of --model.`,
 				}
 			}
 			h, path, err := store.ReadHistory(args[0])
-			if err != nil {
+			cut := errors.Is(err, history.ErrTruncated) && h != nil
+			if err != nil && !cut {
 				return err
 			}
 			r := rejudge(h, path)
+			if cut {
+				r.Error = err.Error() + "; what stands before it is judged, and proves nothing about the rest"
+				r = campaign.Conclude(r)
+			}
 			if how.viewer != "" {
 				if err := viewStored(how.viewer, h, r); err != nil {
 					return err

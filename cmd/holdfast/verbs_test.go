@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,6 +178,8 @@ func TestCheckOfBrokenHistories(t *testing.T) {
 			}
 		})
 	}
+	cut := write(t, "history.jsonl", string(whole[:len(whole)-9]))
+	invoke(t, "check", cut, "--format", "json").want(t, reports.ExitError, `"name": "exclusion"`, "line "+strconv.Itoa(len(lines)-1)+": truncated", "what stands before it is judged")
 	invoke(t, "check", t.TempDir()).want(t, reports.ExitError, "history.jsonl", "no such file")
 	invoke(t, "check", filepath.Join(root, "nothing")).want(t, reports.ExitError, "no such file")
 	invoke(t, "check", dir).want(t, reports.ExitExpected, "PASS", "calm / basic")
