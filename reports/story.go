@@ -20,7 +20,9 @@ type Story struct {
 	// Blame says whose fault two holders at once were, Damage what was lost.
 	// Both may be empty.
 	Blame, Damage string
-	Checks        []Answered
+	// Errors says which errors clients were told, in the classes of the lock.
+	Errors string
+	Checks []Answered
 	// Repeat is the command that repeats the run.
 	Repeat string
 }
@@ -49,7 +51,7 @@ func Tell(r Run, most int) Story {
 	bad := violated(r.Checks)
 	s := Story{
 		Word: word, Detail: detail, Standing: Stand(r), Grounds: grounds(r),
-		Blame: blame(bad), Repeat: repeatOf(r),
+		Blame: blame(bad), Errors: errorLine(r, Printable), Repeat: repeatOf(r),
 	}
 	if len(bad) > 0 {
 		s.Damage = damage(r)
@@ -131,6 +133,8 @@ func Focus(facts *checker.Facts, results []checker.Result) (from, to int64, some
 // Wait is a stretch in which a client wants the lock.
 type Wait struct {
 	Client   string
+	Thread   int
+	Lock     string
 	From, To int64
 }
 
@@ -153,7 +157,7 @@ func Waits(f *checker.Facts) []Wait {
 			delete(open, op.Process)
 		case !waiting:
 			open[op.Process] = len(out)
-			out = append(out, Wait{Client: op.Client, From: e.T, To: e.T})
+			out = append(out, Wait{Client: op.Client, Thread: op.Thread, Lock: op.Lock, From: e.T, To: e.T})
 		}
 	}
 	for _, a := range f.Acquisitions {

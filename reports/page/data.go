@@ -30,12 +30,19 @@ type encoder struct {
 	strings []string
 	clients []string
 	places  [][2]string
+	seats   []reports.Seat
+	lanes   map[reports.Seat]int64 // the place of a seat, without its label
 }
 
 // encode gives the JSON. It is safe inside a script element, whatever stands in
 // the history: no "<", no "&" and no line separator is left unescaped.
 func encode(h *history.History, facts *checker.Facts, checks []checker.Result, told []violation) ([]byte, error) {
 	e := &encoder{index: map[string]int{"": 0}, strings: []string{""}, clients: clientsOf(h), places: placesOf(h)}
+	e.seats = reports.Seats(facts, e.clients)
+	e.lanes = make(map[reports.Seat]int64, len(e.seats))
+	for i, at := range e.seats {
+		e.lanes[reports.Seat{Client: at.Client, Thread: at.Thread, Lock: at.Lock}] = int64(i)
+	}
 	e.b = make([]byte, 0, 40*len(h.Events)+4096)
 	e.b = append(e.b, `{"events":[`...)
 	last := int64(0)
@@ -52,7 +59,7 @@ func encode(h *history.History, facts *checker.Facts, checks []checker.Result, t
 	e.list("both", func(sep func()) { e.both(facts, checks, sep) })
 	rest := struct {
 		Strings    []string    `json:"strings"`
-		Clients    []string    `json:"clients"`
+		Seats      []seat      `json:"seats"`
 		Places     [][2]string `json:"places"`
 		Faults     []fault     `json:"faults"`
 		Violations []link      `json:"violations"`
@@ -60,14 +67,11 @@ func encode(h *history.History, facts *checker.Facts, checks []checker.Result, t
 		TTL        int64       `json:"ttl"`
 		End        int64       `json:"end"`
 	}{
-		Strings: e.strings, Clients: e.clients, Places: e.places, Faults: faultsOf(facts), Violations: links(told),
+		Strings: e.strings, Seats: e.shownSeats(), Places: e.places, Faults: faultsOf(facts), Violations: links(told),
 		TTL: max(int64(h.Header.TTL), 0), End: max(facts.End, 1),
 	}
 	for i := range rest.Strings {
 		rest.Strings[i] = shown(rest.Strings[i])
-	}
-	for i := range rest.Clients {
-		rest.Clients[i] = shown(rest.Clients[i])
 	}
 	for i, p := range rest.Places {
 		rest.Places[i] = [2]string{shown(p[0]), shown(p[1])}
@@ -125,7 +129,7 @@ func (e *encoder) event(ev *history.Event, dt int64) {
 
 func (e *encoder) op(o *history.Op, t, dt int64) {
 	e.fenced(10, o.Fence, dt, opEvent, int64(o.Process), e.str(o.Client), e.str(o.F), e.str(string(o.Type)), e.str(o.Lock), int64(o.Acq),
-		optional(o.Version, 0), optional(o.Deadline, t), 0, optional(o.Until, t), e.str(o.Code), e.str(o.Error))
+		optional(o.Version, 0), optional(o.Deadline, t), 0, optional(o.Until, t), e.str(o.Code), e.str(o.Error), int64(o.Thread), e.str(o.Mode))
 }
 
 // optional encodes a number that may be absent: 0 is absent, and numbers from 0
@@ -199,54 +203,78 @@ func (e *encoder) str(s string) int64 {
 	return int64(i)
 }
 
-// holds writes [acquisition, client, [ops], [belief], [guaranteed], [outlived]].
+func (e *encoder) lane(client string, thread int, lock string) (lane int64, known bool) {
+	lane, known = e.lanes[reports.Seat{Client: client, Thread: thread, Lock: lock}]
+	return lane, known
+}
+
+// holds writes [acquisition, lane, [ops], [belief], [guaranteed], [outlived]].
+// The stretches are written one after the other as two numbers each, how long
+// after the grant it begins and how long it is.
 func (e *encoder) holds(f *checker.Facts, sep func()) {
 	for _, a := range f.Acquisitions {
-		client := slices.Index(e.clients, a.Client)
-		if !a.Held() || client < 0 {
+		lane, known := e.lane(a.Client, a.Thread, a.Lock)
+		if !a.Held() || !known {
 			continue
 		}
 		sep()
 		e.b = append(e.b, '[')
 		e.b = strconv.AppendInt(e.b, int64(a.Acq), 10)
 		e.b = append(e.b, ',')
-		e.b = strconv.AppendInt(e.b, int64(client), 10)
+		e.b = strconv.AppendInt(e.b, lane, 10)
 		e.b = append(e.b, ',')
 		e.numbers([]int64{int64(a.InvokeIndex), int64(a.DoneIndex), int64(a.BeliefEndIndex)})
 		for _, list := range [][]checker.Interval{a.Belief, a.Guaranteed, reports.Outlived(f.History, a)} {
-			var flat []int64
+			var flat [8]int64
+			row := flat[:0]
 			for _, i := range list {
-				flat = append(flat, i.From, i.To)
+				row = append(row, i.From-a.Done, i.To-i.From)
 			}
 			e.b = append(e.b, ',')
-			e.numbers(flat)
+			e.numbers(row)
 		}
 		e.b = append(e.b, ']')
 	}
 }
 
-// waits writes [client, from, to].
+// waits writes [lane, from, length].
 func (e *encoder) waits(f *checker.Facts, sep func()) {
 	for _, w := range reports.Waits(f) {
-		if client := slices.Index(e.clients, w.Client); client >= 0 && w.To > w.From {
+		if lane, known := e.lane(w.Client, w.Thread, w.Lock); known && w.To > w.From {
 			sep()
-			e.numbers([]int64{int64(client), w.From, w.To})
+			e.numbers([]int64{lane, w.From, w.To - w.From})
 		}
 	}
 }
 
-// both writes [client, from, to] where two leases were guaranteed at once.
+// both writes [lane, from, length] where two leases were guaranteed at once.
 func (e *encoder) both(f *checker.Facts, checks []checker.Result, sep func()) {
 	for _, o := range reports.Overlaps(f, checks) {
 		for _, a := range o.Holds {
 			for _, i := range o.Promised {
-				if client := slices.Index(e.clients, a.Client); client >= 0 {
+				if lane, known := e.lane(a.Client, a.Thread, a.Lock); known {
 					sep()
-					e.numbers([]int64{int64(client), i.From, i.To})
+					e.numbers([]int64{lane, i.From, i.To - i.From})
 				}
 			}
 		}
 	}
+}
+
+// seat is a lane of a client.
+type seat struct {
+	Client string `json:"client"`
+	Thread int    `json:"thread"`
+	Lock   string `json:"lock"`
+	Label  string `json:"label"`
+}
+
+func (e *encoder) shownSeats() []seat {
+	out := make([]seat, 0, len(e.seats))
+	for _, at := range e.seats {
+		out = append(out, seat{Client: shown(at.Client), Thread: at.Thread, Lock: shown(at.Lock), Label: shown(at.Label)})
+	}
+	return out
 }
 
 // fault is one fault with the names of the clients and nodes that it hits.

@@ -154,12 +154,12 @@ const Chart = (() => {
         ctx.fillStyle = c.over;
         ctx.fillRect(x, y, w, h);
         this.hatch(x, y, w, h, c.bad, 9, 1);
-        this.text("believes, lease is over", x + 6, y + h / 2, w - 10, c["over-ink"]);
+        this.text("believes, lease is over", x + 8, y + h / 2, w - 10, c["over-ink"]);
       });
       this.spans(l.both, (s, x, w) => {
         ctx.fillStyle = c.both;
         ctx.fillRect(x, y, w, h);
-        this.text("two leases guaranteed at once", x + 6, y + h / 2, w - 10, c["both-ink"]);
+        this.text("two leases guaranteed at once", x + 18, y + h / 2, w - 22, c["both-ink"]);
       });
       this.spans(l.pauses, (s, x, w) => {
         this.hatch(x, y - 4, w, 8, c.pause, 6, 2);
@@ -303,9 +303,9 @@ const Chart = (() => {
       ctx.lineWidth = 1;
       for (const i of list) {
         const r = m.rows[i], server = m.kind[i] === Logic.SERVER;
-        const client = m.clientLane.get(Logic.str(m, server ? r[3] : r[2]));
+        const client = server ? (m.callOf[i] >= 0 ? m.lane[m.callOf[i]] : m.clientLane.get(Logic.str(m, r[3]))) : m.lane[i];
         const to = server ? m.lane[i] : m.storage;
-        if (client === undefined || to < 0) continue;
+        if (client === undefined || client < 0 || to < 0) continue;
         const x = this.x(m.T[i]), call = server ? m.callOf[i] : -1;
         const y0 = lay.rows[client].top + 34, y1 = lay.rows[to].top + (server ? 6 : 8);
         const sent = call >= 0 ? this.x(m.T[call]) : x;
