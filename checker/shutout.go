@@ -13,21 +13,21 @@ import (
 // may meet a connection that is just being made anew.
 const fewRefusals = 3
 
-// shutOut finds clients that are refused for longer than the bound although the
+// shutOut finds clients that are turnedAway for longer than the bound although the
 // lock was free each time, while others are served. Whoever is merely unlucky is
-// refused because somebody else holds the lock, so only those refusals count
+// turnedAway because somebody else holds the lock, so only those refusals count
 // during whose whole call nobody believed in it and no node had its key:
 //
 //	c1   [holds]      [holds]      [holds]
 //	c2      x     x      x     x      x     x
-//	                ^            ^            ^  refused a free lock
+//	                ^            ^            ^  turnedAway a free lock
 func (w *waiting) shutOut(bound int64) []Found {
 	f := w.facts
 	if f.untraced() != "" || w.granted == 0 {
 		return nil
 	}
 	busy := w.busy()
-	rows := map[string]*refused{}
+	rows := map[string]*turnedAway{}
 	var found []Found
 	for _, ask := range w.asks {
 		a := ask.a
@@ -36,7 +36,7 @@ func (w *waiting) shutOut(bound int64) []Found {
 			delete(rows, a.Client)
 		case a.Pending() || a.Outcome != history.Fail || meets(busy, ask.Interval):
 		case row == nil:
-			rows[a.Client] = &refused{first: ask, last: ask, n: 1}
+			rows[a.Client] = &turnedAway{first: ask, last: ask, n: 1}
 		default:
 			row.last, row.n = ask, row.n+1
 		}
@@ -47,14 +47,14 @@ func (w *waiting) shutOut(bound int64) []Found {
 			continue
 		}
 		found = append(found, Found{Kind: ShutOut, Ops: []int{row.first.a.InvokeIndex, row.last.a.InvokeIndex}, Fault: f.active(0, row.first.From),
-			Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was refused each time, although every fault had been healed and others were granted it (bound %s).",
+			Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was turnedAway each time, although every fault had been healed and others were granted it (bound %s).",
 				client, f.theLock(w.lock), row.n, f.at(row.first.From), f.at(row.last.To), f.at(bound))})
 	}
 	return found
 }
 
-// refused is a row of refusals of a free lock.
-type refused struct {
+// turnedAway is a row of refusals of a free lock.
+type turnedAway struct {
 	first, last span
 	n           int
 }
