@@ -182,7 +182,7 @@ func (w *waitsFor) close(circle []edge, when Interval) {
 		found.Ops = append(found.Ops, mine.DoneIndex, e.wait.first.InvokeIndex)
 	}
 	slices.Sort(found.Ops)
-	found.Summary = fmt.Sprintf("DEADLOCK: %s. From %s on, for %s, none could go on until one gave up or a lease ended.",
+	found.Summary = fmt.Sprintf(DeadlockCode+": %s. From %s on, for %s, none could go on until one gave up or a lease ended.",
 		strings.Join(words, ", "), f.at(when.From), f.long(when.To-when.From))
 	w.found = append(w.found, found)
 }

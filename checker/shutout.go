@@ -13,14 +13,14 @@ import (
 // may meet a connection that is just being made anew.
 const fewRefusals = 3
 
-// shutOut finds clients that are turnedAway for longer than the bound although the
+// shutOut finds clients that are refused for longer than the bound although the
 // lock was free each time, while others are served. Whoever is merely unlucky is
-// turnedAway because somebody else holds the lock, so only those refusals count
+// refused because somebody else holds the lock, so only those refusals count
 // during whose whole call nobody believed in it and no node had its key:
 //
 //	c1   [holds]      [holds]      [holds]
 //	c2      x     x      x     x      x     x
-//	                ^            ^            ^  turnedAway a free lock
+//	                ^            ^            ^  refused a free lock
 func (w *waiting) shutOut(bound int64) []Found {
 	f := w.facts
 	if f.untraced() != "" || w.granted == 0 {
@@ -47,7 +47,7 @@ func (w *waiting) shutOut(bound int64) []Found {
 			continue
 		}
 		found = append(found, Found{Kind: ShutOut, Ops: []int{row.first.a.InvokeIndex, row.last.a.InvokeIndex}, Fault: f.active(0, row.first.From),
-			Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was turnedAway each time, although every fault had been healed and others were granted it (bound %s).",
+			Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was refused each time, although every fault had been healed and others were granted it (bound %s).",
 				client, f.theLock(w.lock), row.n, f.at(row.first.From), f.at(row.last.To), f.at(bound))})
 	}
 	return found
