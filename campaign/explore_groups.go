@@ -154,7 +154,7 @@ func indulge(r reports.Run, out *reading) {
 	broken := slices.ContainsFunc(out.found, func(v violation) bool { return v.check == "exclusion" && v.kind == checker.Broken })
 	out.found = slices.DeleteFunc(out.found, func(v violation) bool {
 		switch v.check {
-		case conductName, checkLeak, "load", "deadline", "orphans":
+		case conductName, checkLeak, "load", "deadline":
 			return false
 		case "liveness":
 			return granted == 0 && v.kind == checker.NoGrant
