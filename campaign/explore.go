@@ -35,7 +35,8 @@ type Exploration struct {
 	// one.
 	Nodes int
 	// Clients that contend; zero takes two, or three of a lock that promises an
-	// order: who is next shows with two waiters only.
+	// order, since who is next shows with two waiters only, of one that lets two
+	// in, and of one whose readers share it.
 	Clients int
 	// Depth 2 goes on with pairs of faults, each of which the lock survives
 	// alone, until Budget is spent or, where it is not zero, MostPairs were
@@ -123,7 +124,7 @@ func (e Exploration) withDefaults() Exploration {
 	}
 	if e.Clients == 0 {
 		e.Clients = 2
-		if lock, ok := catalogue.Find(e.Lock); ok && lock.Fair {
+		if lock, ok := catalogue.Find(e.Lock); ok && (lock.Fair || lock.Kind != catalogue.Mutex) {
 			e.Clients = 3
 		}
 	}

@@ -69,7 +69,7 @@ What no lock on the topology survives is shown and does not count.`,
 	f.Uint64Var(&x.Seed, "seed", 1, "seed of all runs and of the stream of pairs")
 	f.DurationVar(&x.TTL, "ttl", 0, "TTL of the leases (default: 10s)")
 	f.IntVar(&x.Nodes, "nodes", 3, "nodes of a lock that needs a quorum")
-	f.IntVar(&x.Clients, "clients", 0, "clients that contend (default: 2, or 3 of a lock that promises an order)")
+	f.IntVar(&x.Clients, "clients", 0, "clients that contend (default: 2, or 3 of a lock that lets several in or has a queue)")
 	f.BoolVar(&x.params, "params", true, "try odd parameters too: TTLs, numbers of nodes")
 	f.StringVar(&x.Out, "out", "runs", `folder for the plans that were found; "" stores nothing`)
 	f.StringVar(&x.format, "format", "text", "text, json or markdown")
