@@ -59,13 +59,13 @@ func TestExploreFindsWhatUsersReported(t *testing.T) {
 				t.Skip("pairs of faults on three nodes")
 			}
 			name := row.lock
-			e := Exploration{Lock: row.lock, Params: true, keep: rowFaults(row.lock)}
+			e := Exploration{Lock: row.lock, Params: odd(row.lock), keep: rowFaults(row.lock)}
 			if row.pairs > 0 {
 				name += " twice"
 				e.Depth, e.MostPairs, e.Params, e.keep = 2, row.pairs, false, causes(row.faults...)
 			}
 			if long {
-				e.keep = nil
+				e.keep, e.Params = nil, true
 				if row.pairs > 0 {
 					e.MostPairs = 4000
 				}
@@ -82,6 +82,16 @@ func TestExploreFindsWhatUsersReported(t *testing.T) {
 			t.Logf("%d runs in %.1f s: %s", f.Played, f.Seconds, g.Summary)
 		})
 	}
+}
+
+// odd says that a row of the lock has an odd parameter as its cause.
+func odd(lock string) bool {
+	for _, row := range rows {
+		if row.lock == lock && (strings.HasPrefix(row.cause, "a TTL") || strings.HasPrefix(row.cause, "an extend")) {
+			return true
+		}
+	}
+	return false
 }
 
 // rowFaults keeps all faults of a lock's rows with one fault.
