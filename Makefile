@@ -10,7 +10,7 @@ help: ## what can be made
 
 test: install-redis vet ## install what the tests need, then run everything
 	$(GO) test -race -timeout 9m ./...
-	$(GO) test -run 'FalseAlarm|RandomPlansBreakNoPromise|BreaksOnlyByItsFaults' -count 1 ./campaign # 2,000 plans each: too many for -race
+	$(GO) test -run 'FalseAlarm|RandomPlansBreakNoPromise|BreaksOnlyByItsFaults|ExploreFindsWhatUsersReported' -count 1 ./campaign # thousands of runs: too many for -race
 
 unit: ## the quick tests; on real servers only where they are installed
 	$(GO) test -short ./...

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/harness"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
@@ -33,7 +34,9 @@ type Exploration struct {
 	// Nodes of a lock that needs a quorum; zero takes three. Other locks have
 	// one.
 	Nodes int
-	// Clients that contend; zero takes two.
+	// Clients that contend; zero takes two, or three of a lock that promises an
+	// order, since who is next shows with two waiters only, of one that lets two
+	// in, and of one whose readers share it.
 	Clients int
 	// Depth 2 goes on with pairs of faults, each of which the lock survives
 	// alone, until Budget is spent or, where it is not zero, MostPairs were
@@ -121,6 +124,9 @@ func (e Exploration) withDefaults() Exploration {
 	}
 	if e.Clients == 0 {
 		e.Clients = 2
+		if lock, ok := catalogue.Find(e.Lock); ok && (lock.Fair || lock.Kind != catalogue.Mutex) {
+			e.Clients = 3
+		}
 	}
 	if e.TTL == 0 {
 		e.TTL = harness.DefaultSimTTL

@@ -21,6 +21,7 @@ func (x *expedition) pairs(ctx context.Context, clean []plan) {
 	if x.Budget == 0 && x.MostPairs == 0 {
 		return
 	}
+	whole := ctx
 	if x.Budget > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, x.Budget)
@@ -38,6 +39,9 @@ func (x *expedition) pairs(ctx context.Context, clean []plan) {
 		}
 		played += len(some)
 		x.playAll(ctx, some)
+	}
+	if whole.Err() == nil {
+		x.findings.Plans = x.findings.Played // the budget was the plan
 	}
 }
 

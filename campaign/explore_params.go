@@ -2,10 +2,12 @@ package campaign
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
@@ -26,6 +28,11 @@ func (e Exploration) params() []plan {
 	for _, ttl := range badTTLs {
 		for _, crash := range []bool{false, true} {
 			out = append(out, e.badTTL(ttl, crash))
+		}
+	}
+	if entry, _ := FindLock(e.Lock); slices.Contains(entry.Abilities, catalogue.AbilityExtendFor) {
+		for _, ttl := range badTTLs {
+			out = append(out, e.badExtend(ttl))
 		}
 	}
 	for _, ttl := range oddTTLs {
@@ -72,6 +79,18 @@ func (e Exploration) badTTL(ttl time.Duration, crash bool) plan {
 		}}
 		p.scenario.About = fmt.Sprintf("The locks are built with a TTL of %v, and a holder dies.", ttl)
 	}
+	return p
+}
+
+// badExtend lengthens a good lease by a length that no lease can have. A lock
+// that says yes must still have its key.
+func (e Exploration) badExtend(ttl time.Duration) plan {
+	s := e.baseRun(calm)
+	s.Name += "-bad-extend"
+	p := with(s, blow{kind: fmt.Sprintf("an extend by %v", ttl)})
+	p.scenario.Workload.ExtendTTL = scenarios.LockTTL{Given: true, TTL: ttl}
+	p.scenario.Nemesis = nil
+	p.scenario.About = fmt.Sprintf("Holders ask for %s; nothing is broken.", p.words())
 	return p
 }
 

@@ -21,6 +21,8 @@ type blow struct {
 	// struck there.
 	at   point
 	step nemesis.Step
+	// whom the fault strikes beside what stands in at, in words.
+	whom string
 	// size of the parameter in TTLs, for the shortest plan.
 	size float64
 	// loses says that data is gone afterwards, stops that a client stands
@@ -50,11 +52,13 @@ func (b blow) tell(struck string) string {
 // words tell the blow exactly: "slow reply of 1.2 TTL at SET 1 from c1 to n1".
 func (b blow) words() string {
 	exact := b
+	exact.kind += b.whom
 	if b.size > 0 {
-		exact.kind = fmt.Sprintf("%s of %g TTL", b.kind, b.size)
-		if strings.HasPrefix(b.kind, "cut off") {
-			exact.kind = fmt.Sprintf("%s for %g TTL", b.kind, b.size)
+		word := " of"
+		if b.whom != "" {
+			word = " for"
 		}
+		exact.kind += fmt.Sprintf("%s %g TTL", word, b.size)
 	}
 	if b.at.struck == "" {
 		return exact.kind
@@ -91,10 +95,12 @@ func (p point) delays(usual []float64) []float64 {
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
 // downtime is how long a restarted node is away, and one in trouble answers with
-// errors, in TTLs. silence is how long replies vanish: long enough for the one
-// that is on its way.
+// errors, in TTLs. One that loses its data is back sooner, as long as the lease
+// still runs that it has forgotten. silence is how long replies vanish: long
+// enough for the one that is on its way.
 const (
 	downtime = 0.1
+	amnesia  = 0.02
 	silence  = 0.02
 )
 
@@ -124,6 +130,9 @@ func blowsAt(p point, voters int) []blow {
 		if p.invoke {
 			cutsAt(p, voters, at)
 		}
+		if p.struck == granted {
+			out = append(out, lossesAt(p, voters)...)
+		}
 		return out
 	}
 	node := []string{p.node}
@@ -138,10 +147,31 @@ func blowsAt(p point, voters int) []blow {
 		}
 	}
 	at(blow{kind: "node restart with its data"}, nemesis.Kill{Node: node, Data: cluster.Keep}, downtime)
-	at(blow{kind: "node restart without data", loses: true}, nemesis.Kill{Node: node, Data: cluster.Lose}, downtime)
+	at(blow{kind: "node restart without data", loses: true}, nemesis.Kill{Node: node, Data: cluster.Lose}, amnesia)
 	at(blow{kind: "error replies"}, nemesis.ErrorReply{Node: node, Reply: outOfMemory}, downtime)
 	at(blow{kind: "script flush"}, nemesis.Flush{Node: node, Scripts: true}, 0)
 	at(blow{kind: "deleted keys", loses: true}, nemesis.Flush{Node: node}, 0)
+	return out
+}
+
+// granted is the step at which a client is told that it has the lock.
+const granted = history.Acquire + " " + string(history.OK)
+
+// lossesAt lets each voter lose its data just when the lock is granted. A
+// command that the same happens at may come at another time, or never, when
+// something else is broken as well; the grant stays the grant.
+func lossesAt(p point, voters int) []blow {
+	var out []blow
+	for i := 1; i <= voters; i++ {
+		at := p
+		at.node = cluster.NodeName(i)
+		node, whom := []string{at.node}, " ("+at.node+")"
+		out = append(out,
+			blow{kind: "node restart without data", whom: whom, loses: true, at: at, step: nemesis.Step{
+				When: p.when, Fault: nemesis.Kill{Node: node, Data: cluster.Lose}, For: nemesis.TTLs(amnesia)}},
+			blow{kind: "deleted keys", whom: whom, loses: true, at: at, step: nemesis.Step{
+				When: p.when, Fault: nemesis.Flush{Node: node}, For: nemesis.TTLs(0)}})
+	}
 	return out
 }
 
@@ -171,7 +201,7 @@ func cutsAt(p point, voters int, at func(blow, nemesis.Fault, float64)) {
 			nodes = append(nodes, cluster.NodeName(i))
 		}
 		for _, length := range stalls {
-			at(blow{kind: "cut off from " + what, size: length},
+			at(blow{kind: "cut off from " + what, whom: " (" + strings.Join(nodes, ", ") + ")", size: length},
 				nemesis.Cut{From: []string{p.client}, To: nodes, Mode: cluster.Drop}, length)
 		}
 	}
@@ -223,6 +253,9 @@ func (p plan) cause() string {
 	}
 	return strings.Join(out, " and ")
 }
+
+// paired says that the plan has two faults, and not a parameter and one.
+func (p plan) paired() bool { return len(p.blows) > 1 && !p.refusable }
 
 func (p plan) words() string {
 	var out []string

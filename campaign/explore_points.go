@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
@@ -84,6 +85,13 @@ func (e Exploration) baseRun(m mood) *scenarios.Scenario {
 		Length: nemesis.TTLs(1.1 * float64(e.Clients)),
 		Final:  scenarios.Final{Heal: true, Wait: nemesis.TTLs(2)},
 		Expect: scenarios.Expect{},
+	}
+	lock, _ := FindLock(e.Lock) // Run has looked
+	switch lock.Kind {
+	case catalogue.Semaphore:
+		s.Workload.Kind = scenarios.Permits
+	case catalogue.RW:
+		s.Workload.ReadShare = 0.5
 	}
 	if m != calm {
 		s.Name += "-" + string(m)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl"
+	"github.com/holdfast-io/holdfast/scenarios"
 )
 
 // thread is one sequential thread of a client in the history. It gives every
@@ -186,11 +187,16 @@ func (h *hold) lost() <-chan struct{} {
 }
 
 // extend asks for another TTL and says whether the lock said yes.
-func (h *hold) extend(ctx context.Context) bool {
+func (h *hold) extend(ctx context.Context, by scenarios.LockTTL) bool {
 	op := h.op(history.Extend, history.Invoke)
 	op.Deadline = deadlineOf(ctx, h.start)
 	h.thread.note(op)
-	err := h.lease.(impl.Extender).Extend(ctx) // callers have asked for the ability
+	var err error
+	if any, ok := h.lease.(impl.ExtenderFor); ok && by.Given { // the lock lets its user choose
+		err = any.ExtendFor(ctx, by.TTL)
+	} else {
+		err = h.lease.(impl.Extender).Extend(ctx) // callers have asked for the ability
+	}
 	op = outcome(h.op(history.Extend, ""), err)
 	if err == nil {
 		op.Until = h.ask()

@@ -179,7 +179,7 @@ func (a *actor) work(ctx context.Context, held []*hold) bool {
 func (a *actor) extend(ctx context.Context, h *hold) bool {
 	ectx, done := a.call(ctx, a.span(a.Workload.CallTimeout))
 	defer done()
-	if h.extend(ectx) {
+	if h.extend(ectx, a.Workload.ExtendTTL) {
 		return true
 	}
 	h.note(history.Abandon)

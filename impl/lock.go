@@ -60,6 +60,13 @@ type Extender interface {
 	Extend(ctx context.Context) error
 }
 
+// ExtenderFor is a lease that can be lengthened by another length than the
+// lock's TTL. Its user chooses the length, and may choose one that no lease can
+// have: 0, less than a millisecond, less than nothing.
+type ExtenderFor interface {
+	ExtendFor(ctx context.Context, ttl time.Duration) error
+}
+
 // Validity is a lease that tells its holder when it ends. The answer may move
 // on while a lock renews itself, so holders ask again.
 type Validity interface {

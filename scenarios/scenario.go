@@ -139,6 +139,9 @@ type Workload struct {
 	// run's own: a TTL that a lock should refuse, such as 0 or -5s. All
 	// lengths in TTLs are still the run's.
 	LockTTL LockTTL `yaml:"lock-ttl"`
+	// ExtendTTL is what holders extend their leases by, where the lock lets
+	// them choose and it is not the lock's own TTL.
+	ExtendTTL LockTTL `yaml:"extend-ttl"`
 }
 
 // Names of the locks, in the order of the scenario.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,7 +69,7 @@ What no lock on the topology survives is shown and does not count.`,
 	f.Uint64Var(&x.Seed, "seed", 1, "seed of all runs and of the stream of pairs")
 	f.DurationVar(&x.TTL, "ttl", 0, "TTL of the leases (default: 10s)")
 	f.IntVar(&x.Nodes, "nodes", 3, "nodes of a lock that needs a quorum")
-	f.IntVar(&x.Clients, "clients", 2, "clients that contend")
+	f.IntVar(&x.Clients, "clients", 0, "clients that contend (default: 2, or 3 of a lock that lets several in or has a queue)")
 	f.BoolVar(&x.params, "params", true, "try odd parameters too: TTLs, numbers of nodes")
 	f.StringVar(&x.Out, "out", "runs", `folder for the plans that were found; "" stores nothing`)
 	f.StringVar(&x.format, "format", "text", "text, json or markdown")
@@ -92,7 +93,7 @@ func (x *exploration) validate(cmd *cobra.Command) error {
 	for _, n := range []struct {
 		flag             string
 		got, least, most int
-	}{{"depth", x.Depth, 1, maxDepth}, {"nodes", x.Nodes, 1, maxExploreNodes}, {"clients", x.Clients, 2, maxExploreClients}} {
+	}{{"depth", x.Depth, 1, maxDepth}, {"nodes", x.Nodes, 1, maxExploreNodes}, {"clients", cmp.Or(x.Clients, 2), 2, maxExploreClients}} {
 		if n.got < n.least || n.got > n.most {
 			return usage(try, "--%s %d: write a number from %d to %d", n.flag, n.got, n.least, n.most)
 		}

@@ -33,7 +33,7 @@ func titleOf(g campaign.Group) string {
 	}
 	// What struck nothing was not a fault but how the lock was used.
 	word := " after "
-	if !strings.Contains(g.Cause, " at ") && !g.Excused {
+	if g.Faults < 2 && !strings.Contains(g.Cause, " at ") && !strings.HasPrefix(g.Cause, "connection cut") && !g.Excused {
 		word = " with "
 	}
 	return oneLine(what + word + g.Cause)

@@ -22,8 +22,10 @@ import (
 const (
 	AbilityFence  = "fence"  // impl.Fencer
 	AbilityExtend = "extend" // impl.Extender
-	AbilityUntil  = "until"  // impl.Validity
-	AbilityLost   = "lost"   // impl.LossNotifier
+	// AbilityExtendFor is impl.ExtenderFor.
+	AbilityExtendFor = "extend-for"
+	AbilityUntil     = "until" // impl.Validity
+	AbilityLost      = "lost"  // impl.LossNotifier
 )
 
 // Kind says what a lock grants, and so which workloads and checks it is for.

@@ -23,6 +23,9 @@ func abilities(lease impl.Lease) []string {
 	if _, ok := lease.(impl.Extender); ok {
 		found = append(found, catalogue.AbilityExtend)
 	}
+	if _, ok := lease.(impl.ExtenderFor); ok {
+		found = append(found, catalogue.AbilityExtendFor)
+	}
 	if _, ok := lease.(impl.Validity); ok {
 		found = append(found, catalogue.AbilityUntil)
 	}

@@ -83,7 +83,7 @@ func redislocks() []Entry {
 		About:     "bsm/redislock v0.9.4 over go-redis without options, as its README shows it",
 		New:       redislock.New,
 		KeyPrefix: "redislock:",
-		Abilities: []string{AbilityExtend},
+		Abilities: []string{AbilityExtend, AbilityExtendFor},
 		Promises: Promises{
 			AtomicCheckAndSet: "with Lua", Reentrant: "no", RenewsItself: "no",
 			SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "TTL asks",
@@ -105,11 +105,17 @@ func redislocks() []Entry {
 		e.Weaknesses = append(e.Weaknesses,
 			"everyone who has the token is granted the lock, so two threads of a client both hold it (calm)")
 	})
+	workers := variant(plain, "redislock+worker-tokens", func(e *Entry) {
+		e.About = "bsm/redislock v0.9.4 with the tokens worker-1, worker-11 and so on, one for each client"
+		e.New = redislock.NewWithWorkerTokens
+		e.Unsafe = "whose token is the beginning of the holder's is granted the lock"
+		e.Weaknesses = append(e.Weaknesses, "worker-1 is granted what worker-11 holds (calm)")
+	})
 	metadata := variant(plain, "redislock+metadata", func(e *Entry) {
 		e.About = "bsm/redislock v0.9.4 with metadata behind the random token"
 		e.New = redislock.NewWithMetadata
 	})
-	return []Entry{plain, retry, token, metadata}
+	return []Entry{plain, retry, token, workers, metadata}
 }
 
 func rueidislocks() []Entry {

@@ -20,6 +20,13 @@
 //     up: the key stays for a TTL (partition-holder).
 //   - One node's memory and clock decide (crash-restart-amnesia,
 //     failover-before-replication, kleppmann-clock-jump).
+//   - Refresh with a TTL below one millisecond deletes the key that it is to
+//     lengthen and says yes: the TTL is cut to whole milliseconds, and PEXPIRE
+//     deletes for 0 (explore tries it).
+//   - Whose token is the beginning of the holder's value is granted the lock:
+//     Obtain compares as many bytes as its own token has. With the tokens
+//     worker-1 and worker-11 ([NewWithWorkerTokens]) the first worker takes
+//     what the eleventh holds (calm).
 //   - With a token of the caller's own ([NewWithToken]) Obtain says yes to
 //     everyone who has that token, and so two acquisitions of one client hold
 //     the lock at the same time (calm, with threads that share one object).
@@ -28,6 +35,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -68,6 +77,17 @@ func NewRetrying(env impl.Env) (impl.Lock, error) {
 // for a worker that is to get back what it held before it was restarted.
 func NewWithToken(env impl.Env) (impl.Lock, error) {
 	token := impl.NewIdentifier()
+	return build(env, func() *redislock.Options { return &redislock.Options{Token: token} })
+}
+
+// NewWithWorkerTokens is [New] with a number for each client as its token, of
+// which one is the beginning of the next: worker-1, worker-11, worker-111.
+func NewWithWorkerTokens(env impl.Env) (impl.Lock, error) {
+	number, err := strconv.Atoi(strings.TrimLeft(env.Client, "c"))
+	if err != nil {
+		number = 1 // a client of another name is the first
+	}
+	token := "worker-" + strings.Repeat("1", max(number, 1))
 	return build(env, func() *redislock.Options { return &redislock.Options{Token: token} })
 }
 
@@ -114,8 +134,11 @@ func (s *lease) Release(ctx context.Context) error {
 }
 
 // Extend is the library's Refresh, for the lock's whole TTL.
-func (s *lease) Extend(ctx context.Context) error {
-	return s.lock.typed("extend", s.held.Refresh(ctx, s.lock.ttl, nil))
+func (s *lease) Extend(ctx context.Context) error { return s.ExtendFor(ctx, s.lock.ttl) }
+
+// ExtendFor is the library's Refresh.
+func (s *lease) ExtendFor(ctx context.Context, ttl time.Duration) error {
+	return s.lock.typed("extend", s.held.Refresh(ctx, ttl, nil))
 }
 
 // Remaining is a lease that can ask the server how long it still lives.

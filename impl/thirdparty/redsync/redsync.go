@@ -24,6 +24,9 @@
 //     vote, and the next client finds a majority (crash-restart-amnesia,
 //     kleppmann-clock-jump); on one node the same frees the lock, and so does
 //     a failover (failover-before-replication).
+//   - All tries of one Lock have one value. A delete of an earlier try that the
+//     network held up takes away what a later try was granted (explore finds
+//     it).
 //   - What a failed Lock has taken is given back on the caller's context: when
 //     that has ended, nothing is, and a vote stays for a TTL (node-stall).
 //   - With [NewFailFast] the calls to nodes that have not answered are given up

@@ -29,6 +29,9 @@
 //     that the key has. Begun at half the TTL it goes on to 1.5 TTL, and so
 //     long the holder believes: the notice of loss comes half a TTL after the
 //     key has ended (partition-holder).
+//   - The scripts are marked as safe to be sent again. One whose reply was lost
+//     with its connection meets its own key, which reads as somebody else's:
+//     the answer is no, and the key stays (explore finds it).
 //   - One node's memory decides (crash-restart-amnesia,
 //     failover-before-replication).
 //   - Identifiers come from math/rand/v2, whose global source cannot be
