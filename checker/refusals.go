@@ -41,7 +41,7 @@ func (f *Facts) definite(lock string) []*Acquisition {
 
 // refused looks for a refusal at which nobody can have been in the way. Now
 // acquires with unknown outcomes count: they may have taken effect, and be what
-// others met.
+// others met. Such a hold may end at any time: its client may have cleaned up.
 //
 //	0    c1 acquires a lock that promises to be re-entrant
 //	1    c1 acquires it again and is refused: c1 alone can have been in its way
@@ -64,7 +64,7 @@ func (f *Facts) refused(r *Result, lock string, holds []hold) {
 		}
 		id := len(holds) + len(calls)
 		calls[id] = a
-		op := sweep.Op{ID: id, Owner: owner, Hold: id, Kind: sweep.Acquire, Outcome: outcome, Call: a.Invoked, Return: a.Done}
+		op := sweep.Op{ID: id, Owner: owner, Hold: id, Kind: sweep.Acquire, Outcome: outcome, Call: a.Invoked, Return: a.Done, LeaseEnd: a.Invoked + 1}
 		if a.Mode == history.Reading {
 			op.Kind = sweep.RAcquire
 		}
