@@ -11,6 +11,9 @@ import (
 // next one's.
 const Deadlock = "deadlock"
 
+// CodeDeadlock is its code among the errors: nobody returns it.
+const CodeDeadlock = "DEADLOCK"
+
 // deadlockLeast is the share of a TTL that a circle has to last. Two that ask at
 // the same moment, are both refused, and let go of what they have were never
 // stuck:
@@ -171,7 +174,7 @@ func (w *waitsFor) close(circle []edge, when Interval) {
 	}
 	w.told[key] = true
 	var words []string
-	found := Found{Kind: Deadlock, Fault: f.active(when.From, when.To)}
+	found := Found{Kind: Deadlock, Code: CodeDeadlock, Fault: f.active(when.From, when.To)}
 	for i, e := range circle {
 		// What a thread holds is what the one before it in the circle waits for.
 		mine := circle[(i+len(circle)-1)%len(circle)].holder
@@ -179,7 +182,7 @@ func (w *waitsFor) close(circle []edge, when Interval) {
 		found.Ops = append(found.Ops, mine.DoneIndex, e.wait.first.InvokeIndex)
 	}
 	slices.Sort(found.Ops)
-	found.Summary = fmt.Sprintf("DEADLOCK: %s. From %s on, for %s, none could go on until one gave up or a lease ended.",
+	found.Summary = fmt.Sprintf(CodeDeadlock+": %s. From %s on, for %s, none could go on until one gave up or a lease ended.",
 		strings.Join(words, ", "), f.at(when.From), f.long(when.To-when.From))
 	w.found = append(w.found, found)
 }

@@ -14,7 +14,7 @@ const LostUpdate = "lost-update"
 // ReadChanged is a reader that saw two versions in one section.
 const ReadChanged = "read-changed"
 
-// ConcurrentModification is the code of a lost update: the resource changed
+// ConcurrentModification is the code of both: the resource changed
 // under the holder. No lock returns it, since no lock sees it.
 const ConcurrentModification = "CONCURRENT_MODIFICATION"
 
@@ -99,7 +99,7 @@ func (f *Facts) changedReads() []Found {
 				break
 			}
 		}
-		found = append(found, Found{Kind: ReadChanged, Ops: ops, Fault: f.active(a.Done, x.T),
+		found = append(found, Found{Kind: ReadChanged, Code: ConcurrentModification, Ops: ops, Fault: f.active(a.Done, x.T),
 			Summary: fmt.Sprintf("%s read version %d at %s and version %d at %s under one lock for reading%s: the resource changed under a reader.",
 				x.Client, was.Version, f.at(was.T), x.Version, f.at(x.T), by)})
 	}

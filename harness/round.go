@@ -69,10 +69,17 @@ func (a *actor) mode() string {
 	return history.Writing
 }
 
-// patience is how long the client waits for a lock.
+// patience is how long the client waits for a lock. Where it is meant to end in
+// the middle of things it ends between two of the instants, a microsecond apart,
+// at which replies arrive in the simulator: what comes first would be decided by
+// the scheduler otherwise.
 func (a *actor) patience() time.Duration {
-	if slices.Contains(a.Workload.Impatient, a.Name) {
-		return a.span(a.Workload.Patience)
+	const between = time.Microsecond / 2
+	switch {
+	case slices.Contains(a.Workload.Impatient, a.Name):
+		return a.span(a.Workload.Patience) + between
+	case len(a.locks) > 1:
+		return a.span(a.Workload.AcquireTimeout) + between
 	}
 	return a.span(a.Workload.AcquireTimeout)
 }

@@ -315,7 +315,10 @@ func (c *conn) take(b []byte) (n int, wait time.Duration, err error) {
 		return 0, 0, c.fail("read", c.err)
 	}
 	if !c.deadline.IsZero() {
-		wait = time.Until(c.deadline)
+		// A nanosecond late, so that a context which ends at the same instant
+		// has ended: go-redis gives a connection the deadline of its context,
+		// and the scheduler would decide which of the two a lock meets first.
+		wait = time.Until(c.deadline) + 1
 		if wait <= 0 {
 			return 0, 0, c.fail("read", os.ErrDeadlineExceeded)
 		}
