@@ -253,7 +253,10 @@ func (k *key) changeHash(c command) string {
 		}
 	case "HINCRBY":
 		if len(c.args) > 3 {
-			before, err1 := strconv.ParseInt("0"+k.fields[c.args[2]], 10, 64)
+			before, err1 := int64(0), error(nil)
+			if had, there := k.fields[c.args[2]]; there {
+				before, err1 = strconv.ParseInt(had, 10, 64) // a count may be below zero
+			}
 			by, err2 := strconv.ParseInt(c.args[3], 10, 64)
 			if err1 == nil && err2 == nil {
 				k.fields[c.args[2]] = strconv.FormatInt(before+by, 10)

@@ -104,6 +104,8 @@ func TestTraceOfHashesAndSortedSets(t *testing.T) {
 	c1, c2 := dial(t, w, "c1", "n1"), dial(t, w, "c2", "n1")
 	c1.HIncrBy(ctx, "lock:h", "me", 1)
 	c1.HIncrBy(ctx, "lock:h", "me", 1)
+	c1.HIncrBy(ctx, "lock:h", "me", -3)
+	c1.HIncrBy(ctx, "lock:h", "me", -1)
 	c1.HDel(ctx, "lock:h", "me")
 	c1.ZAdd(ctx, "lock:z", redis.Z{Score: 1, Member: "a"})
 	c2.ZAdd(ctx, "lock:z", redis.Z{Score: 5, Member: "b"})
@@ -113,6 +115,8 @@ func TestTraceOfHashesAndSortedSets(t *testing.T) {
 	want := []string{
 		"c1 HINCRBY lock:h owner=c1#1 reply=1 value=1",
 		"c1 HINCRBY lock:h owner=c1#1 reply=2 value=2",
+		"c1 HINCRBY lock:h owner=c1#1 reply=-1 value=-1",
+		"c1 HINCRBY lock:h owner=c1#1 reply=-2 value=-2",
 		"c1 HDEL lock:h owner= reply= value=",
 		"c1 ZADD lock:z owner=c1#2 reply= value=",
 		"c2 ZADD lock:z owner=c1#2,c2#1 reply= value=",
