@@ -50,7 +50,7 @@ type Found struct {
 	// Kind within the check: overrun, broken, lost-update, ...
 	Kind string `json:"kind"`
 	// Code of the error that the violation amounts to, where it is one that
-	// nobody returns: CONCURRENT_MODIFICATION.
+	// nobody returns: CONCURRENT_MODIFICATION or DEADLOCK.
 	Code string `json:"code,omitempty"`
 	// Ops are indices into the history's events.
 	Ops []int `json:"ops"`
@@ -87,10 +87,10 @@ type Check struct {
 func All() []Check {
 	return []Check{
 		{assumptionsName, "the history is well formed; otherwise nothing else counts", assumptions},
-		{exclusionName, "two clients never believe at once that they hold the lock", exclusion},
+		{exclusionName, "no two believe at once that they hold the lock, or more than it has permits", exclusion},
 		{updatesName, "no write is applied over a version its writer had not read", updates},
 		{fencingName, "fencing tokens grow with every grant and stale writes are refused", fencing},
-		{linearizabilityName, "the ops are a history of a mutex with leases and owners", linearizability},
+		{linearizabilityName, "the ops are a history of a lock of its kind with leases and owners", linearizability},
 		{leaseName, "while a guaranteed lease runs, the nodes carry its token", truth},
 		{ownershipName, "a command changes only a key that carries its own acquisition's token", ownership},
 		{continuityName, "an extend that succeeds means that the lock was held all the time", continuity},
@@ -101,7 +101,7 @@ func All() []Check {
 		{deadlineName, "every call returns soon after its deadline", deadline},
 		{orderName, "a fair lock serves in the order of the queue", order},
 		{loadName, "no commands beyond what renewals need, and none after the release", load},
-		{livenessName, "after faults heal, a free lock is granted to a waiter within the bound", liveness},
+		{livenessName, "after faults heal, a free lock is granted to a waiter within the bound; nobody waits in a circle", liveness},
 		{coverageName, "the run exercised what its scenario is about", coverage},
 	}
 }

@@ -31,6 +31,9 @@ type comparison struct {
 var quick = []comparison{
 	{scenario: "calm"}, {scenario: "slow-work"}, {scenario: "kleppmann-gc-pause"}, {scenario: "kleppmann-fencing"},
 	{scenario: "kleppmann-clock-jump", ttl: 2 * time.Second}, {scenario: "failover-before-replication", ttl: 3 * time.Second}, {scenario: "partition-holder"},
+	{scenario: "readers-and-writers"}, {scenario: "reader-outlives-lease"}, {scenario: "permits"}, {scenario: "permits-clock-jump"},
+	{scenario: "reentry"}, {scenario: "fair-queue-impatient"}, {scenario: "fair-queue-crashed-waiter"},
+	{scenario: "opposite-orders"}, {scenario: "shared-lock-object"},
 	{scenario: "partition-minority"}, {scenario: "delayed-restart"}, {scenario: "node-stall"}, {scenario: "redlock-fence"},
 }
 

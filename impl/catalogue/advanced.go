@@ -26,7 +26,7 @@ func fairEntry() Entry {
 		Weaknesses: append(leaseWeaknesses(),
 			"work longer than the TTL goes on without the lock (slow-work)",
 			"a repeated grant waits for its own key to expire (partition-holder)",
-			"a waiter that crashes at the head of the queue blocks everybody while others come (no scenario yet)",
+			"a waiter that crashes at the head of the queue blocks everybody while others come (fair-queue-crashed-waiter)",
 			"the order is that of the waiters' own clocks (no scenario yet)",
 		),
 	}
@@ -45,7 +45,7 @@ func rwEntry() Entry {
 		},
 		Unsafe: "readers have no names: one whose lease has ended takes away another's count, and a writer enters",
 		Weaknesses: append(leaseWeaknesses(),
-			"a reader whose lease has ended takes away another's count (no scenario yet)",
+			"a reader whose lease has ended takes away another's count (reader-outlives-lease)",
 			"each new reader lengthens the count of those that crashed (no scenario yet)",
 			"the writer looks for readers in a second step (no scenario yet)",
 		),
@@ -78,6 +78,6 @@ func clientTimeEntry() Entry {
 		e.New = semaphore.NewWithClientTime
 		e.Unsafe = "a client whose clock is ahead of the others' sweeps permits that are alive"
 		e.Weaknesses = append(e.Weaknesses,
-			"a client whose clock is ahead sweeps permits that are alive (no scenario yet)")
+			"a client whose clock is behind, or whose requests are late, has its permit swept early (permits)")
 	})
 }

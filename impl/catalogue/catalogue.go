@@ -218,7 +218,8 @@ func five() []Entry {
 			Unsafe: leaseUnsafe,
 			Weaknesses: append(leaseWeaknesses(),
 				"a re-acquire after the TTL says yes without asking (slow-work)",
-				"the count in Redis falls below the real one (calm)",
+				"the count in Redis falls below the real one (reentry)",
+				"threads that share the object are let in together (shared-lock-object)",
 			),
 		},
 		{
@@ -257,7 +258,7 @@ func five() []Entry {
 			},
 			Unsafe: leaseUnsafe,
 			Weaknesses: append(append(leaseWeaknesses(), renewalWeaknesses()...),
-				"the holder cannot re-enter: each acquire has a new identifier (calm)",
+				"the holder cannot re-enter: each acquire has a new identifier (reentry)",
 			),
 		},
 	}
@@ -271,6 +272,7 @@ func redlockWeaknesses() []string {
 		"a voter whose clock jumps frees its vote early (kleppmann-clock-jump)",
 		"a voter that restarts without its data frees its vote (crash-restart-amnesia)",
 		"one slow node eats the validity, since nodes are asked in turn (node-stall)",
+		"a refused acquire deletes the vote of another thread that shares the object (shared-lock-object)",
 	}
 }
 

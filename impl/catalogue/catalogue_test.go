@@ -167,6 +167,7 @@ func TestWeaknesses(t *testing.T) {
 		"calm", "slow-work", "kleppmann-gc-pause", "kleppmann-fencing", "redlock-fence", "pause-during-acquire",
 		"delayed-write", "kleppmann-clock-jump", "crash-restart-amnesia", "delayed-restart",
 		"failover-before-replication", "partition-holder", "partition-minority", "renewal-blip", "node-stall",
+		"reader-outlives-lease", "permits", "permits-clock-jump", "reentry", "shared-lock-object", "fair-queue-crashed-waiter",
 	}
 	for _, e := range catalogue.Everything() {
 		if len(e.Weaknesses) == 0 {
@@ -210,8 +211,13 @@ func TestKinds(t *testing.T) {
 			if _, ok := lock.(impl.RWLock); ok != (e.Kind == catalogue.RW) {
 				t.Errorf("%s: kind %v, reader/writer %v", e.Name, e.Kind, ok)
 			}
-			if _, ok := lock.(impl.Semaphore); ok != (e.Kind == catalogue.Semaphore) {
-				t.Errorf("%s: kind %v, semaphore %v", e.Name, e.Kind, ok)
+			permits := 0
+			several, ok := lock.(impl.Semaphore)
+			if ok {
+				permits = several.Permits()
+			}
+			if ok != (e.Kind == catalogue.Semaphore) || permits != e.Permits {
+				t.Errorf("%s: kind %v, semaphore %v with %d permits, want %d", e.Name, e.Kind, ok, permits, e.Permits)
 			}
 		})
 	}

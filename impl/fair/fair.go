@@ -9,8 +9,8 @@
 //
 //   - A waiter that crashes at the head of the queue blocks everybody until the
 //     queue's key expires, and every new waiter pushes that expiry out: while
-//     clients keep coming, the free lock is granted to nobody. No scenario
-//     crashes a waiter yet; the package's tests do.
+//     clients keep coming, the free lock is granted to nobody
+//     (fair-queue-crashed-waiter).
 //   - The order is that of the waiters' own wall clocks: one whose clock is
 //     behind goes before all others. No world can skew the clock of a client;
 //     the package's tests put the score of such a client into the queue.

@@ -13,11 +13,11 @@
 //   - Local re-acquires do not raise the count in Redis but their releases
 //     lower it, so it falls below the real one. It does not lead to an early
 //     delete, since only the last local release deletes, but anybody who reads
-//     the key is misled (calm, with a nested acquire).
+//     the key is misled (reentry).
 //   - A re-acquire does not lengthen the lease: the inner section may begin a
 //     millisecond before the key expires (slow-work, with a nested acquire).
 //   - The owner is the lock object: threads that share it are all let in
-//     together (calm, with threads that share one object).
+//     together (shared-lock-object).
 //   - A grant that go-redis has sent twice counts 2 in Redis; the key outlives
 //     the release until its TTL (partition-holder).
 //   - No loss notice, no validity, and acquire does not measure its own

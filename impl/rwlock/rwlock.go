@@ -4,10 +4,11 @@
 // It is a port of a design that people copy, weaknesses included. It is not a
 // recommendation.
 //
-// Weaknesses. No scenario has readers yet; the package's tests show each:
+// Weaknesses, and the scenario that shows each; the package's tests show all:
 //
 //   - Readers have no names. One whose lease has ended takes away another's
-//     count when it releases, and a writer enters beside that other:
+//     count when it releases, and a writer enters beside that other
+//     (reader-outlives-lease):
 //
 //     t=0    A acquires for reading; the count is 1
 //     t=1    the TTL is over and the count is gone; B acquires for reading

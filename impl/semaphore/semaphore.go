@@ -6,15 +6,16 @@
 // recommendation. Whose clock makes the scores is a choice: [New] takes the
 // server's, [NewWithClientTime] the clients', as most articles do.
 //
-// Weaknesses. No scenario has several holders yet; the package's tests show
-// each:
+// Weaknesses, and the scenario that shows each; the package's tests show all:
 //
 //   - With client time, a client whose clock is ahead sweeps permits that are
 //     alive, and there are more holders than permits; one whose clock is
 //     behind is granted permits that the others sweep early. No world can skew
-//     the clock of a client: lock code reads the clock of the machine. The
+//     the clock of a client: lock code reads the clock of the machine. A client
+//     whose requests are late looks the same to the others (permits); the
 //     package's tests send the script such a client's time.
-//   - With server time the same happens to a server whose clock jumps.
+//   - The same happens with both times on a server whose clock jumps
+//     (permits-clock-jump).
 //   - go-redis repeats an acquire whose reply was lost: by then the permit is
 //     there, under its own name. With one permit left the answer is no, and
 //     the permit is gone for a TTL; with more it is granted again, as it should

@@ -8,7 +8,7 @@
 //
 //   - It promises re-entrancy and has the count for it, but each acquire makes
 //     a new identifier, so the holder's second acquire is refused like a
-//     stranger's (calm, with a nested acquire).
+//     stranger's (reentry).
 //   - Since go-redis retries by itself, the one way to meet its own identifier
 //     is a retried grant: it counts 2, the release takes 1 off, and the key
 //     stays until its TTL with nobody behind it (partition-holder).
