@@ -87,11 +87,12 @@ func tame(h *history.History) *history.History {
 
 // gutterOf is the width of the labels: as wide as the widest, within reason.
 func gutterOf(h *history.History, width int) int {
-	labels, several := keyLabels(h), 0
+	labels, several, threaded := keyLabels(h), 0, 0
 	locks := map[string]bool{}
 	for _, e := range h.Events {
 		if e.Op != nil && e.Op.F == history.Acquire {
 			locks[e.Op.Lock] = true
+			threaded = max(threaded, min(e.Op.Thread, 1)*len("/2"))
 		}
 	}
 	if len(locks) > 1 {
@@ -101,7 +102,7 @@ func gutterOf(h *history.History, width int) int {
 	for _, e := range h.Events {
 		switch {
 		case e.Op != nil:
-			widest = max(widest, len(e.Op.Client)+len(" lease"), len(e.Op.Client)+1+len(e.Op.Lock)*several)
+			widest = max(widest, len(e.Op.Client)+len(" lease"), len(e.Op.Client)+1+len(e.Op.Lock)*several+threaded)
 		case e.Server != nil:
 			widest = max(widest, len(e.Server.Node)+1+len(labels[e.Server.Key]))
 		case e.Nemesis != nil && e.Nemesis.Phase != history.Never:
