@@ -14,7 +14,9 @@ import (
 // begins gives the first so many events of a client in one line each.
 func begins(h *history.History, client string, n int) []string {
 	var out []string
-	for _, op := range ops(h, func(op *history.Op) bool { return op.Client == client && (op.Type == history.Invoke || op.F == history.Worked) }) {
+	for _, op := range ops(h, func(op *history.Op) bool {
+		return op.Client == client && (op.Type == history.Invoke || op.F == history.Worked)
+	}) {
 		words := []string{op.F, op.Lock, op.Mode, fmt.Sprint(op.Acq)}
 		out = append(out, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
 		if len(out) == n {
@@ -75,7 +77,9 @@ func TestThreadsShareAnObject(t *testing.T) {
 			t.Errorf("no thread %s among %v", want, seen)
 		}
 	}
-	inside := ops(h, func(op *history.Op) bool { return op.Client == "c1" && op.F == history.Acquire && op.Type == history.OK })
+	inside := ops(h, func(op *history.Op) bool {
+		return op.Client == "c1" && op.F == history.Acquire && op.Type == history.OK
+	})
 	if len(inside) < 2 || inside[0].Thread == inside[1].Thread || !h.Header.Reentrant {
 		t.Errorf("the object's own second thread was not let in: %+v", inside)
 	}
