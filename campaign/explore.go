@@ -229,7 +229,7 @@ func (x *expedition) survey(ctx context.Context) (_ []plan, err error) {
 			return nil, err
 		}
 		x.plan(1)
-		runs := Runner{Root: root, Child: x.Child, Isolate: true}.Play(ctx, []store.Job{job})
+		runs := Runner{Keep: Keep{Root: root}, Child: x.Child, Isolate: true}.Play(ctx, []store.Job{job})
 		if len(runs) == 0 {
 			continue // interrupted
 		}

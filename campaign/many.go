@@ -22,10 +22,8 @@ import (
 
 // Runner plays many jobs.
 type Runner struct {
-	// Root is where runs are stored; empty stores nothing.
-	Root string
-	// Pages says for which stored runs report.html is written.
-	Pages Pages
+	// Keep says where runs are stored, and with what.
+	Keep
 	// Child makes the command of a child process that serves jobs: see
 	// [Serve]. Nil plays everything in this process.
 	Child func() *exec.Cmd
@@ -125,15 +123,16 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 			return
 		}
 		if !r.useChildren(jobs) {
-			put(i, playAndShow(ctx, order{Job: jobs[i], Root: r.Root, Pages: r.Pages}))
+			run, _ := r.Keep.Play(ctx, jobs[i])
+			put(i, run)
 			continue
 		}
 		if r.Skip != nil && r.Skip(jobs[i]) {
 			continue
 		}
-		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root, Pages: r.Pages})
+		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Keep: r.Keep})
 		if err != nil && strings.Contains(err.Error(), foreignBubble) {
-			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Root: r.Root, Pages: r.Pages}) // in a fresh child, for the last one is dead
+			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Keep: r.Keep}) // in a fresh child, for the last one is dead
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -203,10 +202,8 @@ const childDied = "the child process died"
 
 // order is one line to a child.
 type order struct {
-	Job  store.Job `json:"job"`
-	Root string    `json:"root,omitempty"`
-	// Pages says whether to write its HTML report.
-	Pages Pages `json:"pages,omitempty"`
+	Job store.Job `json:"job"`
+	Keep
 }
 
 // child is a process that plays jobs.
@@ -340,7 +337,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("job %q: %w", bytes.TrimSpace(line), err)
 		}
-		reply, err := json.Marshal(playAndShow(ctx, o))
+		run, _ := o.Keep.Play(ctx, o.Job)
+		reply, err := json.Marshal(run)
 		if err != nil {
 			return err
 		}

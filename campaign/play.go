@@ -69,6 +69,11 @@ func ScenarioOf(j store.Job) (*scenarios.Scenario, error) {
 
 // Play plays one job and judges it. With a root it stores the run there.
 func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.History) {
+	return Keep{Root: root}.Play(ctx, j)
+}
+
+// Play plays one job, judges it, and keeps of it what is wanted.
+func (k Keep) Play(ctx context.Context, j store.Job) (reports.Run, *history.History) {
 	if j.Inline == "" && isPath(j.Scenario) {
 		// The run keeps the text: it can be judged and played again where the
 		// file is not, or is another by then.
@@ -86,7 +91,7 @@ func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.
 	if err != nil {
 		return Failed(j, err), nil
 	}
-	return play(ctx, s, lock, j, root)
+	return play(ctx, s, lock, j, k)
 }
 
 // PlayScenario plays a scenario and a lock that are values and need not be in
@@ -95,18 +100,18 @@ func Play(ctx context.Context, j store.Job, root string) (reports.Run, *history.
 // only where they are known by name. It stores nothing.
 func PlayScenario(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job) (reports.Run, *history.History) {
 	j.Scenario, j.Lock = s.Name, lock.Name
-	return play(ctx, s, lock, j, "")
+	return play(ctx, s, lock, j, Keep{})
 }
 
 // play is one run from the configuration to the verdict.
-func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, root string) (run reports.Run, _ *history.History) {
+func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, keep Keep) (run reports.Run, _ *history.History) {
 	cfg := harness.Config{
 		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
 		Topology: cluster.Topology(j.Topology), WallLimit: j.WallLimit,
 	}.WithDefaults()
 	dir := ""
-	if root != "" {
-		dir = j.Dir(root)
+	if keep.Root != "" {
+		dir = j.Dir(keep.Root)
 		release, err := store.Begin(dir, j)
 		if err != nil {
 			return Failed(j, err), nil
@@ -139,6 +144,7 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 		if err := store.SaveVerdict(dir, run); err != nil {
 			run.Error = errors.Join(res.Err, err).Error()
 		}
+		run = keep.page(dir, run, res.History)
 	}
 	return run, res.History
 }

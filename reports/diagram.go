@@ -31,9 +31,14 @@ func Diagram(h *history.History, results []checker.Result, width int, colour boo
 	if h == nil || len(h.Events) == 0 {
 		return nil
 	}
-	h = tame(h)
+	return DiagramOf(checker.Gather(tame(h)), results, width, colour)
+}
+
+// DiagramOf is [Diagram] for facts that were gathered already, of a history
+// that went through [Tame].
+func DiagramOf(facts *checker.Facts, results []checker.Result, width int, colour bool) []string {
+	h := facts.History
 	gutter := gutterOf(h, width)
-	facts := checker.Gather(h)
 	p := &picture{h: h, facts: facts, holds: holdsOf(facts), faults: facts.Faults, badges: map[string]rune{}}
 	p.frame = newFrame(facts, results, width-gutter-2)
 	p.findOverlaps(results)

@@ -73,7 +73,7 @@ func compareWorlds(t *testing.T, list []comparison) {
 		}
 	}
 	root := t.TempDir()
-	inSim := campaign.Runner{Root: root}.Play(context.Background(), simulated)
+	inSim := campaign.Runner{Keep: campaign.Keep{Root: root}}.Play(context.Background(), simulated)
 	onServers, lags := sideBySide(root, real, 8)
 	// Real time has its price: on a machine that stands still for a good part
 	// of a TTL, in the harness or in one of its clients, the story that a

@@ -31,8 +31,7 @@ verdicts must be the same.`,
 				return err
 			}
 			old := rejudge(before, args[0])
-			again, h := campaign.Play(cmd.Context(), job, sel.out)
-			again = campaign.PagesAlways.Show(job, sel.out, again, h)
+			again, h := campaign.Keep{Root: sel.out, Pages: campaign.PagesAlways}.Play(cmd.Context(), job)
 			if err := reports.Text(io.out, again, h, textOptions(io.out)); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,13 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/reports/plots"
 	"github.com/holdfast-io/holdfast/store"
 )
 
 func newReport(io streams) *cobra.Command {
-	var out string
+	var out, pictures string
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Write the HTML report of a stored run",
@@ -24,12 +27,16 @@ func newReport(io streams) *cobra.Command {
 what the text report says and draws the run as lanes that can be zoomed. DIR is
 the folder of a run. A run that died is shown as far as it was recorded.`,
 		Example: `  holdfast report runs/kleppmann-gc-pause/basic/sim-1
-  holdfast report runs/kleppmann-gc-pause/basic/sim-1 -o pause.html`,
+  holdfast report runs/kleppmann-gc-pause/basic/sim-1 -o pause.html
+  holdfast report runs/kleppmann-gc-pause/basic/sim-1 --png pictures`,
 		Args: oneArg("folder of a run"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, h, err := recorded(args[0])
 			if err != nil {
 				return err
+			}
+			if pictures != "" {
+				return draw(io, r, h, pictures)
 			}
 			dir, name := args[0], store.ReportFile
 			if out != "" {
@@ -43,8 +50,32 @@ the folder of a run. A run that died is shown as far as it was recorded.`,
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&pictures, "png", "", "folder for the plots as PNG and SVG, instead of the page")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write (default: report.html in the folder of the run)")
 	return cmd
+}
+
+// draw writes the plots of a run as pictures.
+func draw(io streams, r reports.Run, h *history.History, dir string) error {
+	if h == nil || len(h.Events) == 0 {
+		return fmt.Errorf("the run left no events: there is nothing to draw")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder for pictures: %w", err)
+	}
+	for _, p := range plots.Of(checker.Gather(reports.Tame(h)), r.Checks) {
+		var png bytes.Buffer
+		if err := p.PNG(&png); err != nil {
+			return err
+		}
+		for ext, b := range map[string][]byte{".png": png.Bytes(), ".svg": p.SVG()} {
+			if err := os.WriteFile(filepath.Join(dir, p.Name+ext), b, 0o644); err != nil {
+				return fmt.Errorf("write a plot: %w", err)
+			}
+		}
+		fmt.Fprintf(io.out, "%s  %s\n", filepath.Join(dir, p.Name+".png"), p.Title)
+	}
+	return nil
 }
 
 // recorded reads a stored run for its report. What is missing, or breaks off,

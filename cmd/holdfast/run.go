@@ -132,7 +132,7 @@ func play(ctx context.Context, io streams, sel selection, jobs []store.Job) []re
 	defer context.AfterFunc(ctx, func() { fmt.Fprintln(io.err, interruptedRuns) })()
 	bar := newProgress(io.err, jobs, sel.quiet)
 	defer bar.end()
-	return campaign.Runner{Root: sel.out, Pages: sel.pagesFor(len(jobs)), Child: childCommand, Done: bar.step}.Play(ctx, jobs)
+	return campaign.Runner{Keep: campaign.Keep{Root: sel.out, Pages: sel.pagesFor(len(jobs))}, Child: childCommand, Done: bar.step}.Play(ctx, jobs)
 }
 
 // report prints the runs in the chosen format.

@@ -30,12 +30,17 @@ type encoder struct {
 	strings []string
 	clients []string
 	places  [][2]string
+	lanes   map[string]int64 // a client's place in clients
 }
 
 // encode gives the JSON. It is safe inside a script element, whatever stands in
 // the history: no "<", no "&" and no line separator is left unescaped.
 func encode(h *history.History, facts *checker.Facts, checks []checker.Result, told []violation) ([]byte, error) {
 	e := &encoder{index: map[string]int{"": 0}, strings: []string{""}, clients: clientsOf(h), places: placesOf(h)}
+	e.lanes = make(map[string]int64, len(e.clients))
+	for i, c := range e.clients {
+		e.lanes[c] = int64(i)
+	}
 	e.b = make([]byte, 0, 40*len(h.Events)+4096)
 	e.b = append(e.b, `{"events":[`...)
 	last := int64(0)
@@ -200,49 +205,52 @@ func (e *encoder) str(s string) int64 {
 }
 
 // holds writes [acquisition, client, [ops], [belief], [guaranteed], [outlived]].
+// The stretches are written one after the other as two numbers each, how long
+// after the grant it begins and how long it is.
 func (e *encoder) holds(f *checker.Facts, sep func()) {
 	for _, a := range f.Acquisitions {
-		client := slices.Index(e.clients, a.Client)
-		if !a.Held() || client < 0 {
+		client, known := e.lanes[a.Client]
+		if !a.Held() || !known {
 			continue
 		}
 		sep()
 		e.b = append(e.b, '[')
 		e.b = strconv.AppendInt(e.b, int64(a.Acq), 10)
 		e.b = append(e.b, ',')
-		e.b = strconv.AppendInt(e.b, int64(client), 10)
+		e.b = strconv.AppendInt(e.b, client, 10)
 		e.b = append(e.b, ',')
 		e.numbers([]int64{int64(a.InvokeIndex), int64(a.DoneIndex), int64(a.BeliefEndIndex)})
 		for _, list := range [][]checker.Interval{a.Belief, a.Guaranteed, reports.Outlived(f.History, a)} {
-			var flat []int64
+			var flat [8]int64
+			row := flat[:0]
 			for _, i := range list {
-				flat = append(flat, i.From, i.To)
+				row = append(row, i.From-a.Done, i.To-i.From)
 			}
 			e.b = append(e.b, ',')
-			e.numbers(flat)
+			e.numbers(row)
 		}
 		e.b = append(e.b, ']')
 	}
 }
 
-// waits writes [client, from, to].
+// waits writes [client, from, length].
 func (e *encoder) waits(f *checker.Facts, sep func()) {
 	for _, w := range reports.Waits(f) {
-		if client := slices.Index(e.clients, w.Client); client >= 0 && w.To > w.From {
+		if client, known := e.lanes[w.Client]; known && w.To > w.From {
 			sep()
-			e.numbers([]int64{int64(client), w.From, w.To})
+			e.numbers([]int64{client, w.From, w.To - w.From})
 		}
 	}
 }
 
-// both writes [client, from, to] where two leases were guaranteed at once.
+// both writes [client, from, length] where two leases were guaranteed at once.
 func (e *encoder) both(f *checker.Facts, checks []checker.Result, sep func()) {
 	for _, o := range reports.Overlaps(f, checks) {
 		for _, a := range o.Holds {
 			for _, i := range o.Promised {
-				if client := slices.Index(e.clients, a.Client); client >= 0 {
+				if client, known := e.lanes[a.Client]; known {
 					sep()
-					e.numbers([]int64{int64(client), i.From, i.To})
+					e.numbers([]int64{client, i.From, i.To - i.From})
 				}
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/reports/plots"
 )
 
 var (
@@ -67,7 +68,7 @@ type content struct {
 	Blame, Damage               string
 	Violations                  []violation
 	Label, Nothing, Text        string
-	Plots                       []Plot
+	Plots                       []figure
 	Checks                      []check
 	Config                      [][2]string
 	Leaks                       []string
@@ -76,10 +77,12 @@ type content struct {
 	JS, Data                    template.JS
 }
 
-// Plot is a picture for the page: trusted markup, and what it shows in words.
-type Plot struct {
+// figure is a plot: markup that package plots made and escaped, and what it
+// shows in words.
+type figure struct {
 	SVG     template.HTML
 	Caption string
+	Story   bool
 }
 
 type violation struct {
@@ -123,7 +126,10 @@ func (c *content) draw(r reports.Run, h *history.History) (err error) {
 	c.Config = append(c.Config, headerLines(h)...)
 	tamed := reports.Tame(h)
 	facts := checker.Gather(tamed)
-	c.Text = clip(strings.Join(reports.Diagram(h, r.Checks, textWidth, false), "\n"), 100_000)
+	c.Text = clip(strings.Join(reports.DiagramOf(facts, r.Checks, textWidth, false), "\n"), 100_000)
+	for _, p := range plots.Of(facts, r.Checks) {
+		c.Plots = append(c.Plots, figure{SVG: template.HTML(p.Inline()), Caption: shown(p.Caption), Story: p.Name == plots.Story})
+	}
 	var data []byte
 	data, err = encode(tamed, facts, r.Checks, c.Violations)
 	if err != nil {

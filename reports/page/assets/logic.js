@@ -45,8 +45,8 @@ const Logic = (() => {
     storage.marked = storage.events.filter((i) => m.rank[i] > 0);
     if (storage.events.length > 0) { m.storage = m.lanes.length; m.lanes.push(storage); } else m.storage = -1;
     data.holds.forEach((h) => fillHold(m, h));
-    data.waits.forEach(([c, from, to]) => m.lanes[c].waits.push({ from, to }));
-    data.both.forEach(([c, from, to]) => m.lanes[c].both.push({ from, to }));
+    data.waits.forEach(([c, from, length]) => m.lanes[c].waits.push({ from, to: from + length }));
+    data.both.forEach(([c, from, length]) => m.lanes[c].both.push({ from, to: from + length }));
     m.lanes.forEach((l) => { if (l.kind === "node") trackNode(m, l); });
     data.faults.forEach((f, k) => strike(m, f, k));
     m.lanes.forEach((l) => ["waits", "holds", "over", "both", "lease", "pauses", "owners", "down"].forEach((k) => l[k] && seal(l[k])));
@@ -59,9 +59,9 @@ const Logic = (() => {
 
   // fillHold spreads one acquisition over its client's lane.
   function fillHold(m, [acq, client, ops, belief, lease, over]) {
-    const l = m.lanes[client];
+    const l = m.lanes[client], granted = m.T[ops[1]];
     const pairs = (flat, into) => {
-      for (let i = 0; i + 1 < flat.length; i += 2) into.push({ from: flat[i], to: flat[i + 1], acq, ops });
+      for (let i = 0; i + 1 < flat.length; i += 2) into.push({ from: granted + flat[i], to: granted + flat[i] + flat[i + 1], acq, ops });
     };
     pairs(belief, l.holds);
     pairs(lease, l.lease);
