@@ -25,36 +25,54 @@ type seats struct {
 	order []seat
 }
 
-// seatsOf makes the lanes of some clients, and says how many of their lanes do
-// not fit. The locks stand in the order in which they were first asked for.
-func (p *picture) seatsOf(clients []string) (s *seats, left int) {
-	s = &seats{facts: p.facts, lanes: map[seat]*lane{}}
+// Seat is one lane of a client in a picture, with what is written beside it.
+type Seat struct {
+	Client string
+	Thread int
+	Lock   string
+	Label  string
+}
+
+// Seats lists the lanes of some clients: one for each thread and each lock. The
+// locks stand in the order in which they were first asked for.
+func Seats(facts *checker.Facts, clients []string) []Seat {
 	used := map[seat]bool{}
 	threads := map[string]int{}
-	for _, a := range p.facts.Acquisitions {
+	for _, a := range facts.Acquisitions {
 		used[seat{a.Client, a.Thread, a.Lock}] = true
 		threads[a.Client] = max(threads[a.Client], a.Thread)
 	}
-	locks := p.facts.Locks
+	locks := facts.Locks
 	if len(locks) == 0 {
 		locks = []string{""} // nobody asked for any
 	}
+	var out []Seat
 	for _, client := range clients {
 		for thread := range threads[client] + 1 {
 			for i, lock := range locks {
 				at := seat{client, thread, lock}
 				// Who did nothing still has one lane, which says so.
-				if !used[at] && (thread > 0 || i > 0) {
-					continue
+				if used[at] || thread == 0 && i == 0 {
+					out = append(out, Seat{Client: client, Thread: thread, Lock: lock, Label: at.label(threads[client] > 0, len(locks) > 1)})
 				}
-				if len(s.order) == mostLanes {
-					left++
-					continue
-				}
-				s.order = append(s.order, at)
-				s.lanes[at] = &lane{label: s.label(at, threads[client] > 0, len(locks) > 1), cells: blank(p.cols, '.')}
 			}
 		}
+	}
+	return out
+}
+
+// seatsOf makes the lanes of some clients, and says how many of their lanes do
+// not fit.
+func (p *picture) seatsOf(clients []string) (s *seats, left int) {
+	s = &seats{facts: p.facts, lanes: map[seat]*lane{}}
+	for _, x := range Seats(p.facts, clients) {
+		if len(s.order) == mostLanes {
+			left++
+			continue
+		}
+		at := seat{x.Client, x.Thread, x.Lock}
+		s.order = append(s.order, at)
+		s.lanes[at] = &lane{label: x.Label, cells: blank(p.cols, '.')}
 	}
 	return s, left
 }
@@ -63,7 +81,7 @@ func (p *picture) seatsOf(clients []string) (s *seats, left int) {
 const mostLanes = 16
 
 // label names a lane: c1, c1/2 for the second thread, c1 stock for a lock.
-func (s *seats) label(at seat, threaded, several bool) string {
+func (at seat) label(threaded, several bool) string {
 	label := at.client
 	if threaded {
 		label += fmt.Sprintf("/%d", at.thread+1)

@@ -131,6 +131,8 @@ func Focus(facts *checker.Facts, results []checker.Result) (from, to int64, some
 // Wait is a stretch in which a client wants the lock.
 type Wait struct {
 	Client   string
+	Thread   int
+	Lock     string
 	From, To int64
 }
 
@@ -153,7 +155,7 @@ func Waits(f *checker.Facts) []Wait {
 			delete(open, op.Process)
 		case !waiting:
 			open[op.Process] = len(out)
-			out = append(out, Wait{Client: op.Client, From: e.T, To: e.T})
+			out = append(out, Wait{Client: op.Client, Thread: op.Thread, Lock: op.Lock, From: e.T, To: e.T})
 		}
 	}
 	for _, a := range f.Acquisitions {

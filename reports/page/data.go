@@ -30,16 +30,18 @@ type encoder struct {
 	strings []string
 	clients []string
 	places  [][2]string
-	lanes   map[string]int64 // a client's place in clients
+	seats   []reports.Seat
+	lanes   map[reports.Seat]int64 // the place of a seat, without its label
 }
 
 // encode gives the JSON. It is safe inside a script element, whatever stands in
 // the history: no "<", no "&" and no line separator is left unescaped.
 func encode(h *history.History, facts *checker.Facts, checks []checker.Result, told []violation) ([]byte, error) {
 	e := &encoder{index: map[string]int{"": 0}, strings: []string{""}, clients: clientsOf(h), places: placesOf(h)}
-	e.lanes = make(map[string]int64, len(e.clients))
-	for i, c := range e.clients {
-		e.lanes[c] = int64(i)
+	e.seats = reports.Seats(facts, e.clients)
+	e.lanes = make(map[reports.Seat]int64, len(e.seats))
+	for i, at := range e.seats {
+		e.lanes[reports.Seat{Client: at.Client, Thread: at.Thread, Lock: at.Lock}] = int64(i)
 	}
 	e.b = make([]byte, 0, 40*len(h.Events)+4096)
 	e.b = append(e.b, `{"events":[`...)
@@ -57,7 +59,7 @@ func encode(h *history.History, facts *checker.Facts, checks []checker.Result, t
 	e.list("both", func(sep func()) { e.both(facts, checks, sep) })
 	rest := struct {
 		Strings    []string    `json:"strings"`
-		Clients    []string    `json:"clients"`
+		Seats      []seat      `json:"seats"`
 		Places     [][2]string `json:"places"`
 		Faults     []fault     `json:"faults"`
 		Violations []link      `json:"violations"`
@@ -65,14 +67,11 @@ func encode(h *history.History, facts *checker.Facts, checks []checker.Result, t
 		TTL        int64       `json:"ttl"`
 		End        int64       `json:"end"`
 	}{
-		Strings: e.strings, Clients: e.clients, Places: e.places, Faults: faultsOf(facts), Violations: links(told),
+		Strings: e.strings, Seats: e.shownSeats(), Places: e.places, Faults: faultsOf(facts), Violations: links(told),
 		TTL: max(int64(h.Header.TTL), 0), End: max(facts.End, 1),
 	}
 	for i := range rest.Strings {
 		rest.Strings[i] = shown(rest.Strings[i])
-	}
-	for i := range rest.Clients {
-		rest.Clients[i] = shown(rest.Clients[i])
 	}
 	for i, p := range rest.Places {
 		rest.Places[i] = [2]string{shown(p[0]), shown(p[1])}
@@ -130,7 +129,7 @@ func (e *encoder) event(ev *history.Event, dt int64) {
 
 func (e *encoder) op(o *history.Op, t, dt int64) {
 	e.fenced(10, o.Fence, dt, opEvent, int64(o.Process), e.str(o.Client), e.str(o.F), e.str(string(o.Type)), e.str(o.Lock), int64(o.Acq),
-		optional(o.Version, 0), optional(o.Deadline, t), 0, optional(o.Until, t), e.str(o.Code), e.str(o.Error))
+		optional(o.Version, 0), optional(o.Deadline, t), 0, optional(o.Until, t), e.str(o.Code), e.str(o.Error), int64(o.Thread), e.str(o.Mode))
 }
 
 // optional encodes a number that may be absent: 0 is absent, and numbers from 0
@@ -204,12 +203,17 @@ func (e *encoder) str(s string) int64 {
 	return int64(i)
 }
 
-// holds writes [acquisition, client, [ops], [belief], [guaranteed], [outlived]].
+func (e *encoder) lane(client string, thread int, lock string) (lane int64, known bool) {
+	lane, known = e.lanes[reports.Seat{Client: client, Thread: thread, Lock: lock}]
+	return lane, known
+}
+
+// holds writes [acquisition, lane, [ops], [belief], [guaranteed], [outlived]].
 // The stretches are written one after the other as two numbers each, how long
 // after the grant it begins and how long it is.
 func (e *encoder) holds(f *checker.Facts, sep func()) {
 	for _, a := range f.Acquisitions {
-		client, known := e.lanes[a.Client]
+		lane, known := e.lane(a.Client, a.Thread, a.Lock)
 		if !a.Held() || !known {
 			continue
 		}
@@ -217,7 +221,7 @@ func (e *encoder) holds(f *checker.Facts, sep func()) {
 		e.b = append(e.b, '[')
 		e.b = strconv.AppendInt(e.b, int64(a.Acq), 10)
 		e.b = append(e.b, ',')
-		e.b = strconv.AppendInt(e.b, client, 10)
+		e.b = strconv.AppendInt(e.b, lane, 10)
 		e.b = append(e.b, ',')
 		e.numbers([]int64{int64(a.InvokeIndex), int64(a.DoneIndex), int64(a.BeliefEndIndex)})
 		for _, list := range [][]checker.Interval{a.Belief, a.Guaranteed, reports.Outlived(f.History, a)} {
@@ -233,28 +237,44 @@ func (e *encoder) holds(f *checker.Facts, sep func()) {
 	}
 }
 
-// waits writes [client, from, length].
+// waits writes [lane, from, length].
 func (e *encoder) waits(f *checker.Facts, sep func()) {
 	for _, w := range reports.Waits(f) {
-		if client, known := e.lanes[w.Client]; known && w.To > w.From {
+		if lane, known := e.lane(w.Client, w.Thread, w.Lock); known && w.To > w.From {
 			sep()
-			e.numbers([]int64{client, w.From, w.To - w.From})
+			e.numbers([]int64{lane, w.From, w.To - w.From})
 		}
 	}
 }
 
-// both writes [client, from, length] where two leases were guaranteed at once.
+// both writes [lane, from, length] where two leases were guaranteed at once.
 func (e *encoder) both(f *checker.Facts, checks []checker.Result, sep func()) {
 	for _, o := range reports.Overlaps(f, checks) {
 		for _, a := range o.Holds {
 			for _, i := range o.Promised {
-				if client, known := e.lanes[a.Client]; known {
+				if lane, known := e.lane(a.Client, a.Thread, a.Lock); known {
 					sep()
-					e.numbers([]int64{client, i.From, i.To - i.From})
+					e.numbers([]int64{lane, i.From, i.To - i.From})
 				}
 			}
 		}
 	}
+}
+
+// seat is a lane of a client.
+type seat struct {
+	Client string `json:"client"`
+	Thread int    `json:"thread"`
+	Lock   string `json:"lock"`
+	Label  string `json:"label"`
+}
+
+func (e *encoder) shownSeats() []seat {
+	out := make([]seat, 0, len(e.seats))
+	for _, at := range e.seats {
+		out = append(out, seat{Client: shown(at.Client), Thread: at.Thread, Lock: shown(at.Lock), Label: shown(at.Label)})
+	}
+	return out
 }
 
 // fault is one fault with the names of the clients and nodes that it hits.

@@ -108,6 +108,10 @@ func expected(e history.Event) map[string]string {
 		if e.Op.Version != nil {
 			want["version"] = strconv.FormatInt(*e.Op.Version, 10)
 		}
+		if e.Op.Thread > 0 {
+			want["thread"] = strconv.Itoa(e.Op.Thread + 1)
+		}
+		want["mode"] = e.Op.Mode
 		if e.Op.Until != nil {
 			want["valid until"] = inSeconds(*e.Op.Until)
 		}
@@ -231,7 +235,7 @@ func TestDataOfAStory(t *testing.T) {
 [6,3,1,0,1,10,0,1,0,1,"1152921504606846976",0],
 [1,1,1,11,12,0,0,0,13]],"holds":[[1,0,[0,2,-1],[0,7],[0,46],[]]],"waits":[[0,10,4]],"both":[],` +
 		`"strings":["","c\u003c1\u003e","acquire","invoke","n1","SET","k","OK","c\u003c1\u003e#1","ok","write","cut","start","c\u003c1\u003e-\u003en1"],` +
-		`"clients":["c\u003c1\u003e"],"places":[["n1","k"]],"faults":[{"fault":"cut","what":"c\u003c1\u003e-\u003en1","why":"","on":["c\u003c1\u003e","n1"],"from":21,"to":21,"stopped":false}],` +
+		`"seats":[{"client":"c\u003c1\u003e","thread":0,"lock":"","label":"c\u003c1\u003e"}],"places":[["n1","k"]],"faults":[{"fault":"cut","what":"c\u003c1\u003e-\u003en1","why":"","on":["c\u003c1\u003e","n1"],"from":21,"to":21,"stopped":false}],` +
 		`"violations":[],"ttl":50,"end":21}`
 	if got != want {
 		t.Errorf("the data is\n%s\nwant\n%s", got, want)

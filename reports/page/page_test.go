@@ -254,9 +254,9 @@ func TestHostileNames(t *testing.T) {
 					t.Error("a name became an element")
 				}
 				if attr(e, "id") == "data" {
-					var v struct{ Clients []string }
-					if err := json.Unmarshal([]byte(textOf(e)), &v); err != nil || len(v.Clients) != 2 {
-						t.Errorf("the data does not parse, or has %d clients: %v", len(v.Clients), err)
+					var v struct{ Seats []struct{ Client string } }
+					if err := json.Unmarshal([]byte(textOf(e)), &v); err != nil || len(v.Seats) != 2 {
+						t.Errorf("the data does not parse, or has %d lanes of clients: %v", len(v.Seats), err)
 					}
 				}
 				if e.Data == "h1" && !strings.Contains(textOf(e), "VIOLATION") {

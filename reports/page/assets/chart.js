@@ -303,9 +303,9 @@ const Chart = (() => {
       ctx.lineWidth = 1;
       for (const i of list) {
         const r = m.rows[i], server = m.kind[i] === Logic.SERVER;
-        const client = m.clientLane.get(Logic.str(m, server ? r[3] : r[2]));
+        const client = server ? (m.callOf[i] >= 0 ? m.lane[m.callOf[i]] : m.clientLane.get(Logic.str(m, r[3]))) : m.lane[i];
         const to = server ? m.lane[i] : m.storage;
-        if (client === undefined || to < 0) continue;
+        if (client === undefined || client < 0 || to < 0) continue;
         const x = this.x(m.T[i]), call = server ? m.callOf[i] : -1;
         const y0 = lay.rows[client].top + 34, y1 = lay.rows[to].top + (server ? 6 : 8);
         const sent = call >= 0 ? this.x(m.T[call]) : x;

@@ -16,16 +16,21 @@ const Logic = (() => {
       T: new Float64Array(n), kind: new Uint8Array(n), lane: new Int32Array(n).fill(-1), rank: new Uint8Array(n),
       rows: data.events, strings: data.strings, lanes: [],
     };
-    const byClient = new Map(), byPlace = new Map();
-    data.clients.forEach((name, i) => {
-      byClient.set(name, m.lanes.length);
-      m.lanes.push({ kind: "client", name, index: i, events: [], waits: [], holds: [], over: [], both: [], lease: [], pauses: [] });
+    const byClient = new Map(), byPlace = new Map(), bySeat = new Map(), ofAcq = new Map();
+    const clients = [];
+    data.seats.forEach((at) => {
+      if (!byClient.has(at.client)) { byClient.set(at.client, m.lanes.length); clients.push(at.client); }
+      bySeat.set(at.client + "\u0000" + at.thread + "\u0000" + at.lock, m.lanes.length);
+      m.lanes.push({ kind: "client", name: at.label, client: at.client, lock: at.lock, index: clients.length - 1, events: [], waits: [], holds: [], over: [], both: [], lease: [], pauses: [] });
     });
     data.places.forEach(([node, key]) => {
       byPlace.set(node + "\u0000" + key, m.lanes.length);
       m.lanes.push({ kind: "node", name: node, key, events: [], owners: [], clocks: [], down: [] });
     });
     m.clientLane = byClient;
+    // What is done under an acquisition stands in the lane of its thread and its
+    // lock; anything else of a client in its first lane.
+    const seatOf = (acq, client) => (acq && ofAcq.get(acq) >= 0 ? ofAcq.get(acq) : laneOf(byClient, client));
     const storage = { kind: "storage", name: "storage", events: [] };
     let t = 0;
     for (let i = 0; i < n; i++) {
@@ -34,8 +39,10 @@ const Logic = (() => {
       m.T[i] = t;
       m.kind[i] = r[1];
       let lane = -1;
-      if (r[1] === OP) lane = laneOf(byClient, str(m, r[3]));
-      else if (r[1] === RESOURCE) { lane = laneOf(byClient, str(m, r[2])); storage.events.push(i); }
+      if (r[1] === OP) {
+        if (r[7] && str(m, r[4]) === "acquire") ofAcq.set(r[7], laneOf(bySeat, str(m, r[3]) + "\u0000" + (r[14] || 0) + "\u0000" + str(m, r[6])));
+        lane = seatOf(r[7], str(m, r[3]));
+      } else if (r[1] === RESOURCE) { lane = seatOf(r[4], str(m, r[2])); storage.events.push(i); }
       else if (r[1] === SERVER) lane = laneOf(byPlace, str(m, r[2]) + "\u0000" + str(m, r[5]));
       m.lane[i] = lane;
       m.rank[i] = rankOf(m, i);
@@ -58,8 +65,8 @@ const Logic = (() => {
   const laneOf = (map, name) => { const i = map.get(name); return i === undefined ? -1 : i; };
 
   // fillHold spreads one acquisition over its client's lane.
-  function fillHold(m, [acq, client, ops, belief, lease, over]) {
-    const l = m.lanes[client], granted = m.T[ops[1]];
+  function fillHold(m, [acq, lane, ops, belief, lease, over]) {
+    const l = m.lanes[lane], granted = m.T[ops[1]];
     const pairs = (flat, into) => {
       for (let i = 0; i + 1 < flat.length; i += 2) into.push({ from: granted + flat[i], to: granted + flat[i] + flat[i + 1], acq, ops });
     };
@@ -79,17 +86,24 @@ const Logic = (() => {
       const pttl = r[8] || 0, off = r[9] || 0;
       const owner = pttl === -2 ? "" : str(m, r[7]);
       if (open) { open.to = t; l.owners.push(open); }
-      open = owner === "" ? null : { from: t, to: m.end, owner, pttl: pttl < 0 ? -1 : pttl * 1e6, op: i, client: m.clientLane.get(owner.split("#")[0]) };
+      open = owner === "" ? null : { from: t, to: m.end, owner, pttl: pttl < 0 ? -1 : pttl * 1e6, op: i, client: colourOf(m, owner) };
       if (Math.abs(off - offset) > noise) { offset = off; l.clocks.push({ t, offset }); }
     }
     if (open) l.owners.push(open);
+  }
+
+  // colourOf is the number of the client that an owner's alias names, for its
+  // colour; several owners at once have the colour of nobody.
+  function colourOf(m, owner) {
+    const lane = owner.includes(",") ? undefined : m.clientLane.get(owner.split("#")[0]);
+    return lane === undefined ? undefined : m.lanes[lane].index;
   }
 
   // strike puts a fault into the lanes that it hits.
   function strike(m, f, k) {
     f.lanes = [];
     m.lanes.forEach((l, i) => {
-      if (!f.on.includes(l.name) || l.kind === "storage") return;
+      if (!f.on.includes(l.kind === "client" ? l.client : l.name) || l.kind === "storage") return;
       f.lanes.push(i);
       if (l.kind === "client" && f.fault === "pause") l.pauses.push({ from: f.from, to: f.to, fault: k });
       if (l.kind === "node" && (f.fault === "kill" || f.fault === "stall" || (f.fault === "failover" && f.on[0] === l.name)))
@@ -195,6 +209,7 @@ const Logic = (() => {
       add("client", s(3)); add("process", r[2] || 0); add("call", s(4)); add("type", s(5)); add("lock", s(6));
       add("acquisition", r[7] || null); add("version", opt(r[8])); add("deadline", rel(9)); add("fence", opt(r[10]));
       add("valid until", rel(11)); add("code", s(12)); add("error", s(13));
+      add("thread", r[14] ? r[14] + 1 : null); add("mode", s(15));
       const other = m.doneOf[i] >= 0 ? m.doneOf[i] : m.invokeOf[i];
       if (other >= 0) add(m.doneOf[i] >= 0 ? "returned" : "called", "event " + other + ", " + time(m.T[other]));
     } else if (m.kind[i] === NEMESIS) {
