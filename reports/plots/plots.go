@@ -20,6 +20,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/holdfast-io/holdfast/checker"
+	"github.com/holdfast-io/holdfast/reports"
 )
 
 // The colours of figures. A figure inside a page takes the page's instead, by
@@ -135,4 +136,5 @@ func (p Plot) svg(back color.Color) string {
 
 var quotes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;")
 
-func attribute(s string) string { return quotes.Replace(s) }
+// attribute makes any text the value of an attribute.
+func attribute(s string) string { return quotes.Replace(reports.Printable(s)) }

@@ -56,7 +56,9 @@ func Sequence(facts *checker.Facts, results []checker.Result) (Plot, bool) {
 			s.lanes = append(s.lanes, a.Client)
 		}
 	}
-	s.lanes = append(s.lanes, storageLane)
+	if len(facts.Resource) > 0 {
+		s.lanes = append(s.lanes, storageLane)
+	}
 	s.faults() // first: of what happens at one instant the cause comes first
 	s.nodes()
 	for _, a := range s.holds {
@@ -67,10 +69,10 @@ func Sequence(facts *checker.Facts, results []checker.Result) (Plot, bool) {
 	slices.SortStableFunc(s.steps, func(a, b step) int { return cmp.Compare(a.t, b.t) })
 	d := newDiagram(s)
 	names := s.holds[0].Client
-	if n := len(s.lanes); n > 3 {
+	if len(s.holds) > 1 && s.holds[1].Client != names {
 		names += " and " + s.holds[1].Client
 	}
-	caption := "The lock service and the storage, and what " + reports.Printable(names) + " did. Time runs down and is not to scale. " +
+	caption := "The lock service, the storage, and what " + reports.Printable(names) + " did. Time runs down and is not to scale. " +
 		"Bars: green, the client believes that it holds the lock; red, it does so though its lease is over; the line beside is the lease."
 	return Plot{Name: Story, Title: "The story as messages", Caption: caption, width: d.width, height: d.height, draw: d.draw}, true
 }
@@ -265,18 +267,28 @@ func (st *step) write(w checker.Arrival) {
 // nodes adds the moments at which a node no longer carried a token that its
 // holder believed in.
 func (s *story) nodes() {
+	type place struct{ node, key string }
+	carried := map[place]string{}
 	for _, e := range s.facts.History.Events {
-		if e.Server == nil || e.Server.Cmd != history.Expired && e.Server.Cmd != history.Lostkeys {
+		if e.Server == nil {
 			continue
 		}
+		at := place{e.Server.Node, e.Server.Key}
+		before := carried[at]
+		carried[at] = e.Server.Owner
+		if e.Server.Cmd != history.Expired && e.Server.Cmd != history.Lostkeys {
+			continue
+		}
+		carried[at] = ""
 		for _, a := range s.holds {
-			if a.Alias != "" && e.Server.Owner == a.Alias && e.T > a.Done && e.T < min(a.BeliefEnd, a.LeaseEnd) {
-				words := "key of " + a.Client + " expires on " + e.Server.Node
-				if e.Server.Cmd == history.Lostkeys {
-					words = e.Server.Node + " loses the key of " + a.Client
-				}
-				s.steps = append(s.steps, step{t: e.T, from: serviceLane, words: words, alarm: true})
+			if a.Alias == "" || before != a.Alias || e.T <= a.Done || e.T >= min(a.BeliefEnd, a.LeaseEnd) {
+				continue
 			}
+			words := "key of " + a.Client + " expires on " + e.Server.Node
+			if e.Server.Cmd == history.Lostkeys {
+				words = e.Server.Node + " loses the key of " + a.Client
+			}
+			s.steps = append(s.steps, step{t: e.T, from: serviceLane, words: words, alarm: true})
 		}
 	}
 }
