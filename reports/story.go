@@ -20,7 +20,9 @@ type Story struct {
 	// Blame says whose fault two holders at once were, Damage what was lost.
 	// Both may be empty.
 	Blame, Damage string
-	Checks        []Answered
+	// Errors says which errors clients were told, in the classes of the lock.
+	Errors string
+	Checks []Answered
 	// Repeat is the command that repeats the run.
 	Repeat string
 }
@@ -49,7 +51,7 @@ func Tell(r Run, most int) Story {
 	bad := violated(r.Checks)
 	s := Story{
 		Word: word, Detail: detail, Standing: Stand(r), Grounds: grounds(r),
-		Blame: blame(bad), Repeat: repeatOf(r),
+		Blame: blame(bad), Errors: errorLine(r, Printable), Repeat: repeatOf(r),
 	}
 	if len(bad) > 0 {
 		s.Damage = damage(r)

@@ -173,6 +173,9 @@ func tell(r reports.Run) content {
 	}
 	r.WallSeconds = 0 // it differs each time, and the page must not
 	c.Config = [][2]string{{"run", shown(reports.RunLine(r))}}
+	if s.Errors != "" {
+		c.Config = append(c.Config, [2]string{"errors", shown(s.Errors)})
+	}
 	if r.HistorySHA256 != "" {
 		c.Config = append(c.Config, [2]string{"history", "history.jsonl, sha256 " + shown(r.HistorySHA256)})
 	}

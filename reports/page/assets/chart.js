@@ -154,12 +154,12 @@ const Chart = (() => {
         ctx.fillStyle = c.over;
         ctx.fillRect(x, y, w, h);
         this.hatch(x, y, w, h, c.bad, 9, 1);
-        this.text("believes, lease is over", x + 6, y + h / 2, w - 10, c["over-ink"]);
+        this.text("believes, lease is over", x + 8, y + h / 2, w - 10, c["over-ink"]);
       });
       this.spans(l.both, (s, x, w) => {
         ctx.fillStyle = c.both;
         ctx.fillRect(x, y, w, h);
-        this.text("two leases guaranteed at once", x + 6, y + h / 2, w - 10, c["both-ink"]);
+        this.text("two leases guaranteed at once", x + 18, y + h / 2, w - 22, c["both-ink"]);
       });
       this.spans(l.pauses, (s, x, w) => {
         this.hatch(x, y - 4, w, 8, c.pause, 6, 2);
