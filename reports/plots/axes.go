@@ -29,7 +29,6 @@ type chart struct {
 	*plot.Plot
 	name, caption string
 	facts         *checker.Facts
-	series        []plot.Plotter
 	// style is the number of lines so far: each has its own dashes, since
 	// colour alone does not tell them apart for everybody.
 	style int
