@@ -113,7 +113,7 @@ func Parse(path string, data []byte) (*Suite, error) {
 			e.Scenarios = append(e.Scenarios, scenarioPath(path, name))
 		}
 		if len(it.Scenarios) == 0 {
-			e.Scenarios = scenarios.Names()
+			e.Scenarios, e.Fitting = scenarios.Names(), true
 		}
 		s.Entries = append(s.Entries, e)
 	}

@@ -46,6 +46,9 @@ type Entry struct {
 	Locks []string
 	// Scenarios are built-in names or paths.
 	Scenarios []string
+	// Fitting leaves out the scenarios that are about other locks than the one
+	// at hand, unless the suite has none about it.
+	Fitting bool
 	// Topology replaces the scenarios' own; empty keeps it.
 	Topology string
 	// Seed is the first of Seeds.
@@ -174,21 +177,26 @@ func (l *lister) add(e Entry, sc named) error {
 
 // locks that play a scenario.
 func (l *lister) locks(e Entry, sc named) []string {
+	only := l.suite.Only
 	switch {
-	case len(e.Locks) > 0 && len(l.suite.Only) > 0:
-		return slices.DeleteFunc(slices.Clone(e.Locks), func(lock string) bool { return !slices.Contains(l.suite.Only, lock) })
-	case len(e.Locks) > 0:
-		return e.Locks
-	case len(l.suite.Only) == 0:
+	case len(e.Locks) == 0 && len(only) == 0:
 		return Known(sc.Scenario)
+	case len(e.Locks) == 0:
+		return l.fitting(only, sc)
 	}
-	var out []string
-	for _, lock := range l.suite.Only {
-		if sc.Knows(lock) || !l.isKnown(lock) {
-			out = append(out, lock)
-		}
+	out := e.Locks
+	if len(only) > 0 {
+		out = slices.DeleteFunc(slices.Clone(out), func(lock string) bool { return !slices.Contains(only, lock) })
+	}
+	if e.Fitting {
+		out = l.fitting(out, sc)
 	}
 	return out
+}
+
+// fitting are the locks that a scenario is about, and those that none is about.
+func (l *lister) fitting(locks []string, sc named) []string {
+	return slices.DeleteFunc(slices.Clone(locks), func(lock string) bool { return !sc.Knows(lock) && l.isKnown(lock) })
 }
 
 // isKnown says whether any scenario of the suite is about a lock.

@@ -61,6 +61,7 @@ func TestAFileBecomesJobs(t *testing.T) {
 		{"runs:\n  - {locks: basic, scenarios: ./mine.yaml}\n", "mine/basic/1"},
 		{"runs:\n  - {locks: basic, scenarios: mine.yaml}\n", "mine/basic/1"},
 		{"runs:\n  - {scenarios: redlock-fence}\n", "redlock-fence/redlock+fence/1"},
+		{"runs:\n  - {locks: semaphore}\n", "permits/semaphore/1 permits-clock-jump/semaphore/1"},
 	} {
 		s, err := Parse(filepath.Join(dir, "holdfast.yaml"), []byte(c.file))
 		if err != nil {
@@ -184,6 +185,13 @@ func TestOnlySomeLocks(t *testing.T) {
 	quick.Only = []string{"redislock"}
 	if got, want := len(jobsOf(t, quick)), len(quick.Entries[0].Scenarios); got != want {
 		t.Errorf("a lock that no scenario knows plays %d of %d", got, want)
+	}
+	all, err := Parse("s.yaml", []byte("runs:\n  - {locks: redislock}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(jobsOf(t, all)), len(scenarios.Names()); got != want {
+		t.Errorf("a lock that no scenario knows plays %d of %d from a file", got, want)
 	}
 	file, err := Parse("s.yaml", []byte("runs:\n  - {locks: [basic, redlock], scenarios: calm}\n"))
 	if err != nil {
