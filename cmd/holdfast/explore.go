@@ -115,7 +115,7 @@ func explore(ctx context.Context, io streams, x exploration) error {
 	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintln(io.err, "\nholdfast: interrupted: keeping what was found; once more to end at once")
 	})()
-	bar := newExploreBar(io.err, x.Lock, x.quiet)
+	bar := newExploreProgress(io.err, x.Lock, x.quiet)
 	x.Params, x.Child = x.params, childCommand
 	x.Planned, x.Done = bar.planned, bar.step
 	if !x.quiet {
