@@ -37,12 +37,15 @@ type (
 		Failure   *junitFact `xml:"failure"`
 		Error     *junitFact `xml:"error"`
 		Skipped   *junitFact `xml:"skipped"`
-		Out       string     `xml:"system-out,omitempty"`
+		Out       *junitText `xml:"system-out"`
 	}
 	junitFact struct {
 		Type    string `xml:"type,attr,omitempty"`
 		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
+		Text    string `xml:",cdata"`
+	}
+	junitText struct {
+		Text string `xml:",cdata"`
 	}
 )
 
@@ -152,7 +155,7 @@ func (c *Case) failure() *junitFact {
 }
 
 // output is what a person needs to see: the verdict, the picture, the command.
-func (c *Case) output() string {
+func (c *Case) output() *junitText {
 	word, detail := headline(*c.Run)
 	lines := []string{line(strings.TrimSpace(word + "  " + detail))}
 	for _, f := range c.Findings {
@@ -164,5 +167,5 @@ func (c *Case) output() string {
 	for _, l := range c.Picture {
 		lines = append(lines, line(l))
 	}
-	return strings.Join(append(lines, "", "repeat: "+line(c.Repeat)), "\n") + "\n"
+	return &junitText{strings.Join(append(lines, "", "repeat: "+line(c.Repeat)), "\n") + "\n"}
 }

@@ -204,7 +204,7 @@ func playGate(ctx context.Context, io streams, f gateFlags, g campaign.Gate) err
 		list = append(list, j.Job)
 	}
 	bar := newProgress(io.err, list, f.quiet)
-	g.Runner = campaign.Runner{Root: f.out, Child: childCommand, Done: bar.step}
+	g.Runner = campaign.Runner{Root: f.out, Pages: campaign.PagesFailed, Child: childCommand, Done: bar.step}
 	result := g.Play(ctx, jobs, id)
 	bar.end()
 	if f.update && !result.Interrupted {
