@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-io/holdfast/reports"
 )
@@ -239,4 +242,31 @@ func TestGateUsage(t *testing.T) {
 	// A place that cannot be written does not hide what was found.
 	invoke(t, "gate", "--junit", "/proc/nowhere/x.xml").want(t, reports.ExitViolation, "FAILED", "/proc/nowhere")
 	invoke(t, "gate", "--lock", "basic", "--junit", "/proc/nowhere/x.xml").want(t, reports.ExitError, "PASSED", "/proc/nowhere")
+}
+
+// TestGateInterrupted is Ctrl-C: what was played is told, the rest is unknown,
+// and it is no success.
+func TestGateInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(binary, "gate", "--suite", "thorough", "--lock", "reference", "--seeds", "2000", "--out", "", "-o", "gate.json")
+	cmd.Dir = dir
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its exit code is looked at
+	r := result{code: cmd.ProcessState.ExitCode(), out: out.String(), errs: errs.String()}
+	r.want(t, reports.ExitError, "ERROR", "not played, the gate was interrupted", "holdfast: interrupted")
+	var g reports.Gate
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(dir, "gate.json"))), &g); err != nil {
+		t.Fatal(err)
+	}
+	if !g.Interrupted || g.Counts[reports.CasePassed] == 0 || g.Counts[reports.CaseSkipped] == 0 {
+		t.Errorf("interrupted: %v, %v", g.Interrupted, g.Counts)
+	}
 }
