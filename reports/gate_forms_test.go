@@ -70,6 +70,21 @@ func TestHostileTextIsInert(t *testing.T) {
 	}
 }
 
+// TestJSONKeepsHostileTextWhole: escapes are no loss.
+func TestJSONKeepsHostileTextWhole(t *testing.T) {
+	g := hostileGate()
+	read := again(t, g)
+	for i, c := range g.Cases {
+		// How many marks stand for invalid bytes is the encoder's affair.
+		if utf8.ValidString(c.Lock) && read.Cases[i].Lock != c.Lock {
+			t.Errorf("%.60q came back as %.60q", c.Lock, read.Cases[i].Lock)
+		}
+	}
+	if got := string(inertJSON([]byte("\"a\u009b\U000e0001##[x\""))); got != `"a\u009b\udb40\udc01##\u005bx"` {
+		t.Errorf("escaped as %s", got)
+	}
+}
+
 func TestMarkdownTakesNoMarkupFromOutside(t *testing.T) {
 	text := forms(t, hostileGate())["markdown"]
 	fence := ""
@@ -284,6 +299,8 @@ func TestJUnitFollowsTheSchema(t *testing.T) {
 	for _, say := range []string{
 		`<testcase name="basic, seed 3" classname="calm" time="0.250">`, `<failure type="exclusion/broken" message="c2 saw broken.">`,
 		"c1  r==*", "repeat: holdfast run calm --lock basic --seed 3", `tests="7" failures="2" errors="1" time="1.500"`,
+		`<testsuite name="slow-work" tests="2" failures="1" errors="0" skipped="1" time="0.500">`,
+		"<![CDATA[exclusion: broken: c2 saw broken.\nexclusion: overrun: c2 saw overrun.\nupdates: lost-update: c2 saw lost-update.\n\nrepeat: ",
 		`<skipped message="unknown, which is no pass: coverage: unknown (too few grants)">`,
 		`<skipped message="not played, which is no pass: the budget was used up">`,
 	} {

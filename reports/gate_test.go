@@ -140,6 +140,12 @@ func TestFindingsAreKnownByKindAndNotBySeed(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, g.Cases[0].Status, c.status)
 		}
 	}
+	// A run that failed has acquitted nobody: what it did not show is no finding.
+	died := verdictOf("calm", "basic", 1, map[string]string{"updates": "violation"}, violates("exclusion", "broken"), passes("updates"))
+	died.Error = "it broke"
+	if got := Findings(died); len(got) != 1 || got[0].Check != "exclusion" {
+		t.Errorf("a run that failed has the findings %v", got)
+	}
 }
 
 func TestVanishedOnlyAfterEveryRun(t *testing.T) {
