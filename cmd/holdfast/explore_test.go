@@ -142,7 +142,7 @@ func TestExploreMarkdown(t *testing.T) {
 func TestExploreBar(t *testing.T) {
 	var out bytes.Buffer
 	b := newExploreProgress(&out, "basic", false)
-	if got := b.line(3*time.Second, true); got != "exploring basic, 3s" {
+	if got := b.line(3*time.Second, barWidth); got != "exploring basic, 3s" {
 		t.Error(got)
 	}
 	b.planned(200)
@@ -150,7 +150,7 @@ func TestExploreBar(t *testing.T) {
 		b.step()
 	}
 	b.say("found  something")
-	if got, want := b.line(10*time.Second, true), "[######..................] 50 of 200 runs, 5.0 a second, 30s left, 1 cause found"; got != want {
+	if got, want := b.line(10*time.Second, barWidth), "[######..................] 50 of 200 runs, 1 cause found, 5.0 a second, 30s left"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	b.end()

@@ -53,6 +53,7 @@ const (
 	progressAfter = time.Second
 	progressEvery = 200 * time.Millisecond
 	barWidth      = 24
+	narrowBar     = 10 // where there are less than 100 columns
 
 	// In a pipe the first line comes after ten seconds, and each gap is twice
 	// the one before, up to a minute: a log of an hour has 61 lines.
@@ -129,9 +130,13 @@ func (p *progress) draw(spent time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shown = true
-	line := []rune(p.line(spent, true))
+	columns, width := p.columns(), barWidth
+	if columns < 100 {
+		width = narrowBar
+	}
+	line := []rune(p.line(spent, width))
 	// A line that wraps cannot be taken back.
-	cut := string(line[:min(len(line), p.columns()-1)])
+	cut := string(line[:min(len(line), columns-1)])
 	if n := p.findings(); p.color && p.found > 0 {
 		cut = strings.Replace(cut, n, "\x1b[31m"+n+"\x1b[0m", 1)
 	}
@@ -142,7 +147,7 @@ func (p *progress) draw(spent time.Duration) {
 func (p *progress) tell(spent time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintln(p.w, "holdfast:", p.line(spent, false))
+	fmt.Fprintln(p.w, "holdfast:", p.line(spent, 0))
 }
 
 func (p *progress) columns() int {
@@ -154,8 +159,8 @@ func (p *progress) columns() int {
 	return 80
 }
 
-// line is the progress in words, with a bar or without.
-func (p *progress) line(spent time.Duration, bar bool) string {
+// line is the progress in words, behind a bar of some width, or of none.
+func (p *progress) line(spent time.Duration, bar int) string {
 	var parts []string
 	switch {
 	case p.total == 0 || p.total > 1 && p.done == 0 && p.what != "":
@@ -166,15 +171,15 @@ func (p *progress) line(spent time.Duration, bar bool) string {
 		parts = append(parts, fmt.Sprintf("0 of %d runs", p.total), spent.Round(time.Second).String())
 	default:
 		left := time.Duration(float64(spent) / float64(p.done) * float64(max(p.total-p.done, 0))).Round(time.Second)
-		parts = append(parts, fmt.Sprintf("%d of %d runs", p.done, p.total), rate(p.done, spent), left.String()+" left", p.findings())
+		parts = append(parts, fmt.Sprintf("%d of %d runs", p.done, p.total), p.findings(), rate(p.done, spent), left.String()+" left")
 	}
 	if now := p.now(); now != "" {
 		parts = append(parts, now)
 	}
 	text := strings.Join(parts, ", ")
-	if bar && p.total > 0 {
-		filled := min(barWidth*p.done/p.total, barWidth)
-		text = "[" + strings.Repeat("#", filled) + strings.Repeat(".", barWidth-filled) + "] " + text
+	if bar > 0 && p.total > 0 {
+		filled := min(bar*p.done/p.total, bar)
+		text = "[" + strings.Repeat("#", filled) + strings.Repeat(".", bar-filled) + "] " + text
 	}
 	return text
 }

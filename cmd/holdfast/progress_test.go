@@ -27,29 +27,29 @@ func TestProgress(t *testing.T) {
 	}
 	var w bytes.Buffer
 	one := newProgress(&w, jobs[:1], true)
-	if got := one.line(3*time.Second, true); got != "calm / basic on process, 3s" {
+	if got := one.line(3*time.Second, barWidth); got != "calm / basic on process, 3s" {
 		t.Errorf("a single run: %q", got)
 	}
 	two := newProgress(&w, jobs, true)
-	if got, want := two.line(time.Second, true), "[........................] 0 of 2 runs, 1s, calm / basic on process"; got != want {
+	if got, want := two.line(time.Second, barWidth), "[........................] 0 of 2 runs, 1s, calm / basic on process"; got != want {
 		t.Errorf("before the first: %q, want %q", got, want)
 	}
 	// The second is done first; what is shown is still the one that is not.
 	two.step(reports.Run{Scenario: "calm", Lock: "redlock", Seed: 1, Repeat: campaign.Repeat(jobs[1])})
-	if got, want := two.line(4*time.Second, true), "[############............] 1 of 2 runs, 15.0 a minute, 4s left, 1 not as expected, calm / basic on process"; got != want {
+	if got, want := two.line(4*time.Second, barWidth), "[############............] 1 of 2 runs, 1 not as expected, 15.0 a minute, 4s left, calm / basic on process"; got != want {
 		t.Errorf("half way: %q, want %q", got, want)
 	}
-	if got, want := two.line(50*time.Millisecond, false), "1 of 2 runs, 20 a second, 0s left, 1 not as expected, calm / basic on process"; got != want {
+	if got, want := two.line(50*time.Millisecond, 0), "1 of 2 runs, 1 not as expected, 20 a second, 0s left, calm / basic on process"; got != want {
 		t.Errorf("in a pipe: %q, want %q", got, want)
 	}
 	x := newExploreProgress(&w, "basic", true)
-	if got := x.line(2*time.Second, true); got != "exploring basic, 2s" {
+	if got := x.line(2*time.Second, barWidth); got != "exploring basic, 2s" {
 		t.Errorf("before the plan: %q", got)
 	}
 	x.planned(10)
 	x.step()
 	x.step()
-	if got, want := x.line(time.Second, true), "[####....................] 2 of 10 runs, 2.0 a second, 4s left, 0 causes found"; got != want {
+	if got, want := x.line(time.Second, barWidth), "[####....................] 2 of 10 runs, 0 causes found, 2.0 a second, 4s left"; got != want {
 		t.Errorf("exploring: %q, want %q", got, want)
 	}
 	if w.Len() > 0 {
@@ -168,7 +168,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	} {
 		const columns = 100
 		out := onTerminal(t, c.env, columns, c.args...)
-		for _, want := range []string{"\r[#", " runs, ", " a second, ", " left, ", "\x1b[31m"} {
+		for _, want := range []string{"\r[#", " runs, ", " a second", " left", "\x1b[31m"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: %q is missing in %.600q", c.name, want, out)
 			}
@@ -184,6 +184,9 @@ func TestProgressOnATerminal(t *testing.T) {
 		}
 	}
 	run := []string{"run", "slow-work", "--lock", "release-without-owner-check", "--seeds", "600", "--out", ""}
+	if out := onTerminal(t, color, 80, run...); !strings.Contains(out, "\x1b[31m") || !strings.Contains(out, " left") {
+		t.Errorf("on 80 columns: %.300q", out)
+	}
 	if out := onTerminal(t, []string{"TERM=xterm", "NO_COLOR=1"}, 80, run...); !strings.Contains(out, "\r[#") || strings.Contains(out, "\x1b[31m") {
 		t.Errorf("with NO_COLOR: %.300q", out)
 	}
