@@ -207,6 +207,16 @@ func TestGateOnGitHub(t *testing.T) {
 	}
 }
 
+// TestTheStandardSuitePasses: a gate that nobody has configured is green, so
+// that what it fails on is news.
+func TestTheStandardSuitePasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some hundred runs")
+	}
+	t.Chdir(t.TempDir())
+	invoke(t, "gate").want(t, reports.ExitExpected, "PASSED  suite standard")
+}
+
 func TestGateUsage(t *testing.T) {
 	inFolder(t, failing)
 	for _, c := range []struct{ args, say string }{
