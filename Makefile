@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = $(GO) tool staticcheck
 
-.PHONY: test unit vet race bench long install-redis build clean help
+.PHONY: test unit vet race bench mutants long install-redis build clean help
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -21,6 +21,9 @@ vet: ## go vet and staticcheck
 
 bench: ## the figures of the README, on one core (the program sets GOGC like this)
 	GOGC=400 $(GO) test -run '^$$' -bench . -cpu 1 -count 3 ./cluster/sim ./campaign ./checker/...
+
+mutants: ## every mutant with the scenario and the check that catch it; fails if one escapes or its twin is accused
+	@t=$$(mktemp) && HOLDFAST_MUTANTS=$$t $(GO) test -count 1 -run 'Mutant' ./campaign; s=$$?; cat $$t; rm -f $$t; exit $$s
 
 long: install-redis ## long sweeps, outside CI
 	HOLDFAST_LONG=1 $(GO) test -timeout 60m ./...

@@ -98,6 +98,8 @@ func All() []Check {
 		{ttlName, "a key's TTL is what was asked for, never none and never over at once", timeToLive},
 		{orphansName, "no key is left when nobody holds it and its client could delete it", orphans},
 		{lossNoticeName, "a holder learns of a loss within a bound, and of none after a release", lossNotice},
+		{renewalName, "a lock that renews itself does not let a lease run out that nothing kept it from renewing", renewal},
+		{answersName, "a definite answer agrees with what the lock's own commands did", answers},
 		{deadlineName, "every call returns soon after its deadline", deadline},
 		{orderName, "a fair lock serves in the order of the queue", order},
 		{loadName, "no commands beyond what renewals need, and none after the release", load},

@@ -60,8 +60,8 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	// No trace, no fences, no deadlines, no renewals, nothing told, not fair.
-	if idle != 11 {
-		t.Errorf("%d checks do not apply, want 11", idle)
+	if idle != 13 {
+		t.Errorf("%d checks do not apply, want 13", idle)
 	}
 }
 

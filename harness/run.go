@@ -101,7 +101,7 @@ func (c Config) header(nodes int) history.Header {
 		Kind: string(c.Lock.Kind), Permits: c.Lock.Permits, Reentrant: deep && c.Lock.Promises.Reentrant == "yes",
 		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
-		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Abilities: c.abilities(),
+		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
 }

@@ -44,6 +44,11 @@ type Header struct {
 	// Reentrant: the lock promises that a thread which holds it may take it
 	// again. It is told only in runs that try it.
 	Reentrant bool `json:"reentrant,omitempty"`
+	// Waits is for how long the lock promises to wait for a holder to leave; 0
+	// where it promises nothing.
+	Waits time.Duration `json:"waits_ns,omitempty"`
+	// SilentRelease: the lock's release has no answer to give.
+	SilentRelease bool `json:"silent_release,omitempty"`
 	// Abilities of the lock's leases: fence, extend, until, lost; and fair, where
 	// the lock promises to grant in the order of arrival.
 	Abilities []string `json:"abilities"`

@@ -9,7 +9,7 @@ import (
 // checks that an expectation may name, in the order of reports.
 var checks = []string{
 	"assumptions", "exclusion", "updates", "fencing", "linearizability",
-	"lease", "ownership", "continuity", "validity", "ttl", "orphans", "loss-notice", "deadline", "order", "load",
+	"lease", "ownership", "continuity", "validity", "ttl", "orphans", "loss-notice", "renewal", "answers", "deadline", "order", "load",
 	"liveness", "coverage",
 }
 
@@ -33,6 +33,8 @@ var kinds = map[string][]string{
 	"ttl":             {"no-ttl", "gone", "too-long", "too-short", "shrinks"},
 	"orphans":         {"left-for-ever", "kept-alive", "orphan"},
 	"loss-notice":     {"no-notice", "late-notice", "false-notice"},
+	"renewal":         {"stopped"},
+	"answers":         {"no-but-kept", "no-but-valid", "yes-but-gone", "no-but-deleted", "gave-up-early"},
 	"deadline":        {"never-returned", "late-return"},
 	"order":           {"overtaken"},
 	"load":            {"after-release", "storm"},

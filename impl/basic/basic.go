@@ -35,6 +35,7 @@ import (
 	_ "embed"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -63,7 +64,9 @@ type Lock struct {
 	fence  string // key of the fence counter, empty without fences
 
 	wrong    Mistakes
-	loadOnce sync.Once // for Mistakes.NoEvalFallback
+	loadOnce sync.Once     // for Mistakes.NoEvalFallback
+	held     atomic.Bool   // for Mistakes.LocalHoldStays
+	slots    chan struct{} // for Mistakes.LeaksSlots
 }
 
 // New builds the lock on the environment's first node. It fails only for an

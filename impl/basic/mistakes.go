@@ -40,6 +40,35 @@ type Mistakes struct {
 	// IdentifierByPrefix compares only the client's part of the value,
 	// and clients share it.
 	IdentifierByPrefix bool
+	// ReleaseByExpiry writes the moment of expiry behind the identifier, and
+	// deletes a key that expires no sooner than its own would have.
+	ReleaseByExpiry bool
+	// ReleaseOfAnotherKey deletes a key without the prefix under which the lock
+	// was taken: its own stays.
+	ReleaseOfAnotherKey bool
+	// ReleaseJudgedByExistence deletes its key, then asks whether there is one,
+	// and says "not held" if there is: it may be the next holder's.
+	ReleaseJudgedByExistence bool
+	// RefusedReleaseIsYes compares the reply with a 0 of another type and says
+	// yes whatever it is.
+	RefusedReleaseIsYes bool
+	// WrongUnit sends the TTL's nanoseconds where milliseconds belong.
+	WrongUnit bool
+	// GetSet keeps the moment of expiry in the value and takes over an expired
+	// key with GETSET, which overwrites that of a faster one.
+	GetSet bool
+	// FailOpen takes an error for "nobody holds it" and goes on.
+	FailOpen bool
+	// ErrorIsRefusal takes an error for "somebody holds it".
+	ErrorIsRefusal bool
+	// LocalHoldStays notes its hold in the client too, and takes the note back
+	// only when the server confirms the release.
+	LocalHoldStays bool
+	// DataKey uses the key under which the application keeps its data.
+	DataKey bool
+	// LeaksSlots gives a place of the client's own limit on calls back only
+	// after a grant.
+	LeaksSlots bool
 	// NoEvalFallback sends EVALSHA and never EVAL, having loaded the script
 	// once at its first release.
 	NoEvalFallback bool
@@ -73,13 +102,26 @@ func (m Mistakes) shape(l *Lock) {
 	if m.IdentifierByPrefix {
 		l.id = sharedPrefix + l.id
 	}
+	if m.DataKey {
+		_, l.key, _ = strings.Cut(l.key, ":")
+	}
+	if m.LeaksSlots {
+		l.slots = make(chan struct{}, slotLimit)
+	}
 }
 
+// slotLimit is how many calls a client with LeaksSlots makes at a time.
+const slotLimit = 10
+
 func (m Mistakes) takesAnotherWay() bool {
-	return m.NoTTL || m.ZeroTTL || m.ExpireSeparately || m.BlindRetry
+	both := m.ReleaseByExpiry || m.LocalHoldStays
+	return m != Mistakes{} && (both || !m.releasesAnotherWay())
 }
 
 func (l *Lock) acquireWrongly(ctx context.Context) (impl.Lease, error) {
+	set := func() error {
+		return l.client.Do(ctx, "SET", l.key, l.id, "NX", "PX", l.ttl.Milliseconds()).Err()
+	}
 	switch {
 	case l.wrong.NoTTL:
 		return l.granted(l.client.Do(ctx, "SET", l.key, l.id, "NX").Err())
@@ -98,10 +140,13 @@ func (l *Lock) acquireWrongly(ctx context.Context) (impl.Lease, error) {
 			return nil, impl.FromRedis("acquire", l.node, l.key, err)
 		}
 		return got, nil
-	default: // BlindRetry
-		set := func() error {
-			return l.client.Do(ctx, "SET", l.key, l.id, "NX", "PX", l.ttl.Milliseconds()).Err()
-		}
+	case l.wrong.ReleaseByExpiry:
+		return l.acquireStamped(ctx)
+	case l.wrong.WrongUnit:
+		return l.granted(l.client.Do(ctx, "SET", l.key, l.id, "NX", "PX", l.ttl.Nanoseconds()).Err())
+	case l.wrong.GetSet:
+		return l.acquireByGetSet(ctx)
+	case l.wrong.BlindRetry:
 		err := set()
 		if err == nil || errors.Is(err, redis.Nil) {
 			return l.granted(err)
@@ -112,11 +157,33 @@ func (l *Lock) acquireWrongly(ctx context.Context) (impl.Lease, error) {
 		// The mistake: the key is there, so the first try must have put it
 		// there. It may as well be another client's.
 		return &lease{lock: l}, nil
+	case l.wrong.FailOpen:
+		if err := set(); errors.Is(err, redis.Nil) {
+			return l.granted(err)
+		}
+		return &lease{lock: l}, nil
+	case l.wrong.ErrorIsRefusal:
+		if set() != nil {
+			return l.granted(redis.Nil)
+		}
+		return &lease{lock: l}, nil
+	case l.wrong.LocalHoldStays:
+		return l.acquireLocally(set)
+	case l.wrong.DataKey:
+		// The application's own write, which happens to be the lock's key.
+		if err := l.client.Do(ctx, "SET", l.key, "data", "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, impl.FromRedis("acquire", l.node, l.key, err)
+		}
+		return l.granted(set())
+	case l.wrong.LeaksSlots:
+		return l.acquireWithSlot(ctx, set)
 	}
+	return l.granted(set()) // TTL and identifier were shaped when the lock was built
 }
 
 func (m Mistakes) releasesAnotherWay() bool {
-	return m.ReleaseWithoutOwnerCheck || m.ReleaseGetThenDel || m.IdentifierByPrefix || m.NoEvalFallback
+	return m.ReleaseWithoutOwnerCheck || m.ReleaseGetThenDel || m.IdentifierByPrefix || m.NoEvalFallback ||
+		m.ReleaseByExpiry || m.ReleaseOfAnotherKey || m.ReleaseJudgedByExistence || m.RefusedReleaseIsYes || m.LocalHoldStays
 }
 
 func (l *Lock) deleteWrongly(ctx context.Context) (int64, error) {
@@ -125,12 +192,34 @@ func (l *Lock) deleteWrongly(ctx context.Context) (int64, error) {
 		return l.client.Del(ctx, l.key).Result()
 	case l.wrong.NoEvalFallback:
 		return l.deleteWithoutFallback(ctx)
+	case l.wrong.ReleaseOfAnotherKey:
+		_, bare, _ := strings.Cut(l.key, ":")
+		_, err := deleteIfMine.Run(ctx, l.client, []string{bare}, l.id).Int64()
+		return 1, err
+	case l.wrong.LocalHoldStays:
+		deleted, err := deleteIfMine.Run(ctx, l.client, []string{l.key}, l.id).Int64()
+		if deleted == 1 {
+			l.held.Store(false)
+		}
+		return deleted, err
+	case l.wrong.RefusedReleaseIsYes:
+		_, err := deleteIfMine.Run(ctx, l.client, []string{l.key}, l.id).Int64()
+		return 1, err
+	case l.wrong.ReleaseJudgedByExistence:
+		if err := deleteIfMine.Run(ctx, l.client, []string{l.key}, l.id).Err(); err != nil {
+			return 0, err
+		}
+		left, err := l.client.Exists(ctx, l.key).Result()
+		return 1 - left, err
 	}
 	owner, err := l.client.Get(ctx, l.key).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
 	}
 	mine := owner == l.id
+	if l.wrong.ReleaseByExpiry {
+		mine = owner != "" && expiryIn(owner) >= expiryIn(l.id)
+	}
 	if l.wrong.IdentifierByPrefix {
 		mine = strings.HasPrefix(owner, sharedPrefix)
 	}

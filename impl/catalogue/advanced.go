@@ -18,6 +18,7 @@ func fairEntry() Entry {
 		New:       fair.New,
 		KeyPrefix: "fair:",
 		Fair:      true,
+		Waits:     fair.WaitLimit,
 		Promises: Promises{
 			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "no",
 			SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "high",

@@ -5,6 +5,7 @@ package catalogue
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/basic"
@@ -75,6 +76,14 @@ type Entry struct {
 	// Drift is the share of the TTL that the lock takes off its guarantee, to
 	// allow for clocks that run at different rates.
 	Drift float64
+
+	// Waits is for how long Acquire promises to wait for a holder to leave; 0
+	// where it promises nothing.
+	Waits time.Duration
+
+	// SilentRelease: the release has no answer to give, so that a nil error of
+	// the adapter means nothing.
+	SilentRelease bool
 
 	// Quorum: the lock wants several independent nodes, not one.
 	Quorum bool
@@ -226,6 +235,7 @@ func five() []Entry {
 			About:     "SET NX PX, polled until it succeeds, renewed in the background",
 			New:       watchdog.New,
 			KeyPrefix: "watchdog_lock:",
+			Waits:     watchdog.WaitLimit,
 			Promises: Promises{
 				AtomicCheckAndSet: "yes", Reentrant: "yes", RenewsItself: "yes",
 				SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "medium",

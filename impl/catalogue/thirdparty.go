@@ -120,6 +120,8 @@ func rueidislocks() []Entry {
 		KeyPrefix: "rueidislock:0:",
 		Abilities: []string{AbilityLost},
 		Needs:     []string{NeedClientTracking},
+		// Its cancel function returns nothing.
+		SilentRelease: true,
 		Promises: Promises{
 			AtomicCheckAndSet: "with Lua", Reentrant: "no", RenewsItself: "yes",
 			SurvivesNodeLoss: "no", NeverDeletesAnothers: "yes", GCPauseTolerance: "its context ends",

@@ -65,6 +65,11 @@ type Options struct {
 	// StaysQueued is a classic mistake, for the harness's own tests: a waiter
 	// that gives up stays in the queue, and blocks those behind it.
 	StaysQueued bool
+	// QueuesTwice tries again under a new identifier after an error, and waits
+	// behind its own first place.
+	QueuesTwice bool
+	// ForgetsWaiters drops a place after one TTL, and its waiter does not notice.
+	ForgetsWaiters bool
 }
 
 // Lock is one client's lock object.
@@ -75,7 +80,7 @@ type Lock struct {
 	queue     string
 	ttl       time.Duration
 	waitLimit time.Duration
-	stays     bool
+	wrong     Options
 }
 
 // New builds the lock on the environment's first node. It fails only for an
@@ -97,7 +102,7 @@ func NewWith(env impl.Env, o Options) (impl.Lock, error) {
 		queue:     "fair_queue:" + env.Name,
 		ttl:       env.TTL,
 		waitLimit: o.WaitLimit,
-		stays:     o.StaysQueued,
+		wrong:     o,
 	}, nil
 }
 
@@ -111,6 +116,10 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 	for {
 		granted, err := takeTurn.Run(ctx, l.client, []string{l.key, l.queue},
 			id, start.UnixMicro(), l.ttl.Milliseconds(), 2*l.waitLimit.Milliseconds()).Int64()
+		if err != nil && l.wrong.QueuesTwice && ctx.Err() == nil {
+			id, start = impl.NewIdentifier(), time.Now()
+			continue
+		}
 		if err != nil {
 			return nil, l.giveUp(ctx, id, impl.FromRedis("acquire", l.node, l.key, err))
 		}
@@ -119,6 +128,10 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 		}
 		if time.Since(start)+pollEvery > l.waitLimit {
 			return nil, l.giveUp(ctx, id, impl.ErrNotObtained.With("acquire", l.node, l.key, nil))
+		}
+		if l.wrong.ForgetsWaiters && time.Since(start) > l.ttl {
+			_ = l.client.ZRem(ctx, l.queue, id).Err()
+			return nil, impl.ErrNotObtained.With("acquire", l.node, l.key, wait.For(ctx, l.waitLimit-l.ttl))
 		}
 		if err := wait.For(ctx, pollEvery); err != nil {
 			return nil, l.giveUp(ctx, id, impl.FromRedis("acquire", l.node, l.key, err))
@@ -129,7 +142,7 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 // giveUp leaves the queue, also when the caller's ctx has ended, and returns
 // why. What it cannot remove stays until the queue's key expires.
 func (l *Lock) giveUp(ctx context.Context, id string, why error) error {
-	if l.stays {
+	if l.wrong.StaysQueued {
 		return why
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)

@@ -24,10 +24,27 @@ type Mistakes struct {
 	// ReleaseOnlyYes gives a failed attempt's votes back only where the node
 	// said yes; a node whose reply was lost keeps its key until the TTL.
 	ReleaseOnlyYes bool
+	// QuorumByClient takes one vote for enough in one client, as a program with
+	// another configuration does.
+	QuorumByClient bool
+	// WaitsAtASplit never comes back from an equal split: too few votes for
+	// it, and too few against.
+	WaitsAtASplit bool
+	// OneErrorIsFailure gives up as soon as one node fails.
+	OneErrorIsFailure bool
+	// KeepsLateVotes does not give back votes that came in too late.
+	KeepsLateVotes bool
+	// ElapsedOfAllAttempts measures from the first attempt, so that a good vote
+	// after a long wait is called late.
+	ElapsedOfAllAttempts bool
 	// CleanUpOnCallersContext gives votes back on the caller's context, which
 	// has often ended by then.
 	CleanUpOnCallersContext bool
 }
+
+// forAges, in TTLs, is longer than anybody waits. It is not for ever, so that a
+// run ends.
+const forAges = 100
 
 // NewWith is [New] with mistakes, for the harness's own tests.
 func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {

@@ -66,6 +66,8 @@ type Lock struct {
 	timeout time.Duration // of one call to one node
 	fence   string        // key of the fence counters, empty without fences
 	wrong   Mistakes
+
+	client string // for Mistakes.QuorumByClient
 }
 
 type node struct {
@@ -99,6 +101,7 @@ func build(env impl.Env, wrong Mistakes) (*Lock, error) {
 		ttl:     env.TTL,
 		timeout: nodeTimeout(env.TTL),
 		wrong:   wrong,
+		client:  env.Client,
 	}
 	for _, n := range env.Nodes {
 		l.nodes = append(l.nodes, node{name: n.Name, client: dialer(n, l.timeout)})
@@ -144,14 +147,23 @@ func (l *Lock) call(ctx context.Context) (context.Context, context.CancelFunc) {
 // answered but others hold too many votes, [impl.ErrValidityUsedUp] when the
 // votes took longer than the TTL. An ended ctx is an unknown outcome.
 func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
+	first := time.Now()
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
+		if l.wrong.ElapsedOfAllAttempts {
+			start = first
+		}
 		poll := l.poll(ctx)
+		if l.wrong.WaitsAtASplit && 2*len(poll.yes) == len(l.nodes) {
+			_ = wait.For(context.Background(), forAges*l.ttl)
+		}
 		enough := len(poll.yes) >= l.quorum(poll)
 		if enough && l.validity(start) > 0 {
 			return l.lease(poll), nil
 		}
-		l.giveBack(ctx, poll)
+		if !enough || !l.wrong.KeepsLateVotes {
+			l.giveBack(ctx, poll)
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, impl.FromRedis("acquire", "", l.key, err)
 		}
@@ -220,6 +232,10 @@ func (l *Lock) quorum(p poll) int {
 		return (n-len(p.errors))/2 + 1
 	case l.wrong.QuorumIsAll:
 		return n
+	case l.wrong.QuorumByClient && l.client == "c1":
+		return 1
+	case l.wrong.OneErrorIsFailure && len(p.errors) > 0:
+		return n + 1
 	}
 	return n/2 + 1
 }

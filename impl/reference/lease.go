@@ -30,6 +30,7 @@ type lease struct {
 
 // hold starts a lease that was granted to a request which left at start.
 func (l *Lock) hold(id string, fence uint64, start time.Time) (impl.Lease, error) {
+	until := l.until(start)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.closing.Err(); err != nil {
@@ -43,7 +44,7 @@ func (l *Lock) hold(id string, fence uint64, start time.Time) (impl.Lease, error
 		stop:  stop,
 		lost:  make(chan struct{}),
 		start: start,
-		until: start.Add(l.usable),
+		until: until,
 	}
 	for _, part := range []func(context.Context){s.watch, s.renew} {
 		l.leases.Add(1)
@@ -66,6 +67,9 @@ func (s *lease) Fence() uint64 { return s.fence }
 func (s *lease) Until() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lock.wrong.FlagOnly && !s.ended {
+		return time.Now().Add(s.lock.ttl)
+	}
 	return s.until
 }
 
@@ -80,7 +84,7 @@ func (l *Lock) notice() time.Duration { return l.ttl / 200 }
 // watch closes Lost when the time is up.
 func (s *lease) watch(ctx context.Context) {
 	for {
-		left := s.Until().Add(-s.lock.notice()).Sub(s.lock.now())
+		left := s.Until().Add(-s.lock.notice()).Sub(time.Now())
 		if left <= 0 {
 			s.lose()
 			return
@@ -99,14 +103,15 @@ func (s *lease) watch(ctx context.Context) {
 func (s *lease) renew(ctx context.Context) {
 	l := s.lock
 	next := s.nextRenewal()
-	for wait.For(ctx, next) == nil && s.active() {
+	for wait.For(ctx, next) == nil && s.active() && !l.dead.Load() {
 		if s.lengthen(ctx, "renew") == nil {
 			next = s.nextRenewal()
 			continue
 		}
 		// The error is not told: the holder learns from Lost whether a later
 		// try made up for it.
-		if l.wrong.RenewalStopsAtFirstError {
+		if l.wrong.renewsOtherwise() {
+			s.renewWrongly(ctx)
 			return
 		}
 		next = l.pause
@@ -122,7 +127,7 @@ func (s *lease) active() bool {
 func (s *lease) nextRenewal() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.start.Add(s.lock.ttl / 3).Sub(s.lock.now())
+	return s.start.Add(s.lock.ttl / 3).Sub(time.Now())
 }
 
 // lengthen sends one request for the whole TTL from now on. It is over when
@@ -131,7 +136,7 @@ func (s *lease) nextRenewal() time.Duration {
 // ended.
 func (s *lease) lengthen(ctx context.Context, op string) error {
 	l := s.lock
-	invoke := l.now()
+	invoke := time.Now()
 	deadline := invoke.Add(l.patience)
 	if until := s.Until(); until.Before(deadline) {
 		deadline = until
@@ -177,22 +182,26 @@ func (l *Lock) extend(ctx context.Context, id string) (bool, error) {
 //	        this acquisition; the renewal arrives after it and says yes
 //	t=1.2   the client goes on: 1.2 is past Until, so the lease is lost
 func (s *lease) confirm(invoke time.Time) bool {
+	until := s.lock.until(invoke)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return false
 	}
-	if !s.lock.now().Before(s.until) {
+	if !time.Now().Before(s.until) {
 		s.loseLocked()
 		return false
 	}
-	if until := invoke.Add(s.lock.usable); until.After(s.until) {
+	if until.After(s.until) {
 		s.start, s.until = invoke, until
 	}
 	return true
 }
 
 func (s *lease) lose() {
+	if s.lock.wrong.LossWaitsForReader && s.active() {
+		_ = wait.For(s.lock.closing, forAges*s.lock.ttl)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loseLocked()
@@ -217,7 +226,7 @@ func (s *lease) end() {
 // endLocked marks the end of the lease and lets its goroutines go.
 func (s *lease) endLocked() {
 	s.ended = true
-	if now := s.lock.now(); now.Before(s.until) {
+	if now := time.Now(); now.Before(s.until) {
 		s.until = now
 	}
 	s.stop()
@@ -228,7 +237,7 @@ func (s *lease) endLocked() {
 // error the lease runs as before, and so does its renewal.
 func (s *lease) Extend(ctx context.Context) error {
 	l := s.lock
-	if !s.active() || !l.now().Before(s.Until()) {
+	if !s.active() || !time.Now().Before(s.Until()) {
 		return impl.ErrNotHeld.With("extend", l.node, l.key, nil)
 	}
 	return s.lengthen(ctx, "extend")
@@ -240,12 +249,15 @@ func (s *lease) Extend(ctx context.Context) error {
 // the lease was over on the server, otherwise as for Acquire.
 func (s *lease) Release(ctx context.Context) error {
 	l := s.lock
+	if l.wrong.RenewsAfterLoss && !s.active() {
+		return impl.ErrNotHeld.With("release", l.node, l.key, nil)
+	}
 	if !l.wrong.RenewerNotJoined {
 		s.end()
 		// Bounded: a renewal that is under way ends within patience.
 		s.running.Wait()
 	}
-	held, err := l.deleteMine(context.WithoutCancel(ctx), "release", request{id: s.id, fence: s.fence, tries: tries})
+	held, err := l.deleteMine(context.WithoutCancel(ctx), "release", request{id: s.id, fence: s.fence, tries: l.releaseTries()})
 	if err != nil {
 		return err
 	}

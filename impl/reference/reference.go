@@ -41,6 +41,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -83,6 +84,8 @@ type Lock struct {
 	patience time.Duration // of one request
 	pause    time.Duration // between two tries
 	wrong    Mistakes
+	id       string      // for Mistakes.IdentifierPerObject
+	dead     atomic.Bool // for Mistakes.RenewsNoMore
 
 	closing context.Context // ends with Close; the parent of every renewer
 	close   context.CancelFunc
@@ -112,6 +115,7 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 		patience: ttl / 6, // three tries and more fit into what is left after a third
 		pause:    ttl / 20,
 		wrong:    wrong,
+		id:       impl.NewIdentifier(),
 		closing:  closing,
 		close:    cancel,
 	}
@@ -143,17 +147,23 @@ func (l *Lock) options(node impl.Node) *redis.Options {
 // whether it was cannot be told.
 func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 	id := impl.NewIdentifier()
-	start := l.now()
+	if l.wrong.IdentifierPerObject {
+		id = l.id
+	}
+	start := time.Now()
 	until := start.Add(l.usable)
 
 	fence, err := l.grant(ctx, id, until)
-	if err == nil && l.now().Before(until) {
+	if err == nil && time.Now().Before(until) {
 		return l.hold(id, fence, start)
 	}
 	if err == nil {
 		// For example: the request left at 0, the client was paused until
 		// 1.2 TTL, and the reply was waiting. The key is gone or about to go.
 		err = impl.ErrValidityUsedUp.With("acquire", l.node, l.key, nil)
+	}
+	if l.wrong.GrantsOnDoubt && errors.Is(err, impl.ErrUnknownOutcome) && time.Now().Before(until) {
+		return l.hold(id, 0, start)
 	}
 	return nil, l.undo(ctx, id, err)
 }
@@ -206,6 +216,9 @@ func (l *Lock) undo(ctx context.Context, id string, why error) error {
 	if impl.Classify(why).Definite && !usedUp {
 		return why // nothing was granted
 	}
+	if l.wrong.NoCleanUp || usedUp && l.wrong.KeepsLateGrant {
+		return why
+	}
 	if !l.wrong.CleanUpOnCallersContext {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -253,15 +266,6 @@ func (l *Lock) deleteMine(ctx context.Context, op string, r request) (bool, erro
 			return false, err
 		}
 	}
-}
-
-// now is the clock that leases are measured with: monotonic, so that a step of
-// the machine's wall clock neither lengthens nor shortens one.
-func (l *Lock) now() time.Time {
-	if l.wrong.WallClock {
-		return time.Now().Round(0) // strips the monotonic reading
-	}
-	return time.Now()
 }
 
 // Close ends the leases that were not released (they are lost), waits for

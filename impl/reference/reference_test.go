@@ -362,7 +362,7 @@ func TestMistakes(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := redistest.Start(t, 1)[0]
-		s := acquire(t, client(t, Mistakes{WallClock: true}, n))
+		s := acquire(t, client(t, Mistakes{ServersClock: true}, n))
 		time.Sleep(3 * ttl)
 		if err := s.Release(t.Context()); err != nil {
 			t.Errorf("with a clock that nobody sets: %v", err)

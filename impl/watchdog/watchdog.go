@@ -29,6 +29,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,9 +41,11 @@ import (
 
 const (
 	pollEvery = 100 * time.Millisecond
-	waitLimit = 30 * time.Second
 	joinLimit = 2 * time.Second
 )
+
+// WaitLimit is how long Acquire waits.
+const WaitLimit = 30 * time.Second
 
 //go:embed delete_if_mine.lua
 var deleteIfMineSource string
@@ -55,19 +58,6 @@ var (
 	extendIfMine = redis.NewScript(extendIfMineSource)
 )
 
-// Mistakes are classic mistakes that can be switched on, one at a time, to see
-// that the harness catches them. They exist for the harness's own tests
-// (impl/mutants) and for nothing else. The zero value makes none.
-type Mistakes struct {
-	// IntervalIsTTL renews every TTL instead of every third of it, when the
-	// key has just expired.
-	IntervalIsTTL bool
-	// NeverStops releases without stopping the renewer. It ends only when a
-	// renewal is refused; since the identifier is the object's, it finds the
-	// next acquisition of the same object and renews that one too.
-	NeverStops bool
-}
-
 // Lock is one client's lock object.
 type Lock struct {
 	client   *redis.Client
@@ -78,6 +68,11 @@ type Lock struct {
 	interval time.Duration
 	renewers renewer.Owner
 	wrong    Mistakes
+
+	pollEvery time.Duration
+	waitLimit time.Duration
+	renewed   time.Duration // what a renewal asks for
+	refused   atomic.Bool   // for Mistakes.NotRestartedAfterLoss
 }
 
 // New builds the lock on the environment's first node. It fails only for an
@@ -97,10 +92,12 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 		ttl:      env.TTL,
 		interval: env.TTL / 3,
 		wrong:    wrong,
+
+		pollEvery: pollEvery,
+		waitLimit: WaitLimit,
+		renewed:   env.TTL,
 	}
-	if wrong.IntervalIsTTL {
-		l.interval = env.TTL
-	}
+	wrong.shape(l)
 	return l, nil
 }
 
@@ -111,24 +108,44 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 	for start := time.Now(); ; {
 		err := l.client.Do(ctx, "SET", l.key, l.id, "NX", "PX", l.ttl.Milliseconds()).Err()
 		if err == nil {
-			return &lease{lock: l, renewer: l.renewers.Start(l.interval, l.renew)}, nil
+			return l.granted(), nil
 		}
 		if !errors.Is(err, redis.Nil) {
+			if l.wrong.RenewsWithoutOwner {
+				l.granted()
+			}
 			return nil, impl.FromRedis("acquire", l.node, l.key, err)
 		}
-		if time.Since(start)+pollEvery > waitLimit {
+		if time.Since(start)+l.pollEvery > l.waitLimit {
+			if l.wrong.EntersAfterTheWait {
+				return l.granted(), nil
+			}
 			return nil, impl.ErrNotObtained.With("acquire", l.node, l.key, nil)
 		}
-		if err := wait.For(ctx, pollEvery); err != nil {
+		if err := wait.For(ctx, l.pollEvery); err != nil {
+			if l.wrong.CancelledWaitIsYes {
+				return l.granted(), nil
+			}
 			return nil, impl.FromRedis("acquire", l.node, l.key, err)
 		}
 	}
 }
 
+// granted is the lease of a key that was set, with its renewal.
+func (l *Lock) granted() *lease {
+	if l.wrong.NotRestartedAfterLoss && l.refused.Load() {
+		return &lease{lock: l, renewer: l.renewers.Start(time.Hour, l.renew)}
+	}
+	return &lease{lock: l, renewer: l.renewers.Start(l.interval, l.renew)}
+}
+
 func (l *Lock) renew(ctx context.Context) error {
-	extended, err := extendIfMine.Run(ctx, l.client, []string{l.key}, l.id, l.ttl.Milliseconds()).Int64()
+	extended, err := extendIfMine.Run(ctx, l.client, []string{l.key}, l.id, l.renewed.Milliseconds()).Int64()
 	if err == nil && extended == 1 {
 		return nil
+	}
+	if err == nil {
+		l.refused.Store(true)
 	}
 	return impl.ErrRenewalFailed.With("renew", l.node, l.key, err)
 }
@@ -155,7 +172,7 @@ func (s *lease) RenewalErr() error { return s.renewer.Failed() }
 // not, otherwise what [impl.FromRedis] makes of it.
 func (s *lease) Release(ctx context.Context) error {
 	l := s.lock
-	if !l.wrong.NeverStops {
+	if !l.wrong.NeverStops && !l.wrong.StopsAfterRelease {
 		// A renewal that hangs longer than the limit can do no harm to the
 		// next holder: its script asks whose key it is.
 		s.renewer.Stop(joinLimit)
@@ -166,6 +183,9 @@ func (s *lease) Release(ctx context.Context) error {
 	}
 	if deleted == 0 {
 		return impl.ErrNotHeld.With("release", l.node, l.key, nil)
+	}
+	if l.wrong.StopsAfterRelease {
+		s.renewer.Stop(joinLimit)
 	}
 	return nil
 }
