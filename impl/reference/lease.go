@@ -84,7 +84,7 @@ func (l *Lock) notice() time.Duration { return l.ttl / 200 }
 // watch closes Lost when the time is up.
 func (s *lease) watch(ctx context.Context) {
 	for {
-		left := s.Until().Add(-s.lock.notice()).Sub(time.Now())
+		left := time.Until(s.Until().Add(-s.lock.notice()))
 		if left <= 0 {
 			s.lose()
 			return
@@ -127,7 +127,7 @@ func (s *lease) active() bool {
 func (s *lease) nextRenewal() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.start.Add(s.lock.ttl / 3).Sub(time.Now())
+	return time.Until(s.start.Add(s.lock.ttl / 3))
 }
 
 // lengthen sends one request for the whole TTL from now on. It is over when
