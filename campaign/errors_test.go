@@ -37,7 +37,7 @@ func toldErrors(t *testing.T) []toldError {
 func TestEveryErrorIsProvoked(t *testing.T) {
 	rows := toldErrors(t)
 	want := []string{
-		"CLOCK_DRIFT", "CONCURRENT_MODIFICATION", "LOCK_TIMEOUT", "LUA_SCRIPT", "OOM",
+		"CLOCK_DRIFT", "CONCURRENT_MODIFICATION", "DEADLOCK", "LOCK_TIMEOUT", "LUA_SCRIPT", "OOM",
 		"QUORUM_NOT_REACHED", "REDIS_CONNECTION", "UNLOCK_FAILED", "WATCHDOG_RENEWAL_FAILED",
 	}
 	var codes []string

@@ -79,7 +79,7 @@ func answers(f *Facts) Result {
 	var found []Found
 	judged := 0
 	for _, a := range f.Acquisitions {
-		if a.Pending() || f.shared(a) {
+		if a.Pending() || f.ambiguous(a) {
 			continue
 		}
 		judged++
@@ -96,9 +96,9 @@ func answers(f *Facts) Result {
 	return r.with(found, []string{NoButKept, NoButValid, YesButGone, NoButDeleted, GaveUpEarly})
 }
 
-// shared says whether another acquisition of the same client was under way at
+// ambiguous says whether another acquisition of the same client was under way at
 // the same time, so that nobody knows whose command was whose.
-func (f *Facts) shared(a *Acquisition) bool {
+func (f *Facts) ambiguous(a *Acquisition) bool {
 	mine := f.tenure(a)
 	return slices.ContainsFunc(f.Acquisitions, func(b *Acquisition) bool {
 		if b == a || b.Client != a.Client {

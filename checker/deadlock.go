@@ -11,6 +11,9 @@ import (
 // next one's.
 const Deadlock = "deadlock"
 
+// DeadlockCode is the error that it amounts to.
+const DeadlockCode = "DEADLOCK"
+
 // deadlockLeast is the share of a TTL that a circle has to last. Two that ask at
 // the same moment, are both refused, and let go of what they have were never
 // stuck:
@@ -171,7 +174,7 @@ func (w *waitsFor) close(circle []edge, when Interval) {
 	}
 	w.told[key] = true
 	var words []string
-	found := Found{Kind: Deadlock, Fault: f.active(when.From, when.To)}
+	found := Found{Kind: Deadlock, Code: DeadlockCode, Fault: f.active(when.From, when.To)}
 	for i, e := range circle {
 		// What a thread holds is what the one before it in the circle waits for.
 		mine := circle[(i+len(circle)-1)%len(circle)].holder

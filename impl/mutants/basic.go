@@ -35,6 +35,16 @@ func releases() []Mutant {
 			New:   withReentrant(reentrant.Mistakes{CountsInClientOnly: true}),
 		},
 		{
+			Name: "inner-hold-shortens", TwinOf: "reentrant",
+			About: "an inner acquire sets its own, shorter TTL: the outer section loses the lock with it",
+			New:   withReentrant(reentrant.Mistakes{InnerShortens: true}),
+		},
+		{
+			Name: "inner-hold-stays", TwinOf: "reentrant",
+			About: "inner holds are never taken off in the client: after a re-entry it always says yes",
+			New:   withReentrant(reentrant.Mistakes{InnerCountStays: true}),
+		},
+		{
 			Name: "cleanup-on-cancelled-context", TwinOf: "reference",
 			About: "a failed acquire cleans up on the context whose end was the failure: the key stays for a TTL",
 			New:   withReference(reference.Mistakes{CleanUpOnCallersContext: true}),

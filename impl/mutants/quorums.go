@@ -97,6 +97,31 @@ func advanced() []Mutant {
 			New:   semaphore.NewWithClientTime,
 		},
 		{
+			Name: "permits-without-names", TwinOf: "semaphore",
+			About: "a release gives back the oldest permit, whoever has it: a late holder frees another's",
+			New:   withSemaphore(semaphore.Options{NamelessRelease: true}),
+		},
+		{
+			Name: "permits-reset", TwinOf: "semaphore",
+			About: "a client that starts makes all permits anew, also those that others hold",
+			New:   withSemaphore(semaphore.Options{ResetsAtStart: true}),
+		},
+		{
+			Name: "one-permit-too-many", TwinOf: "semaphore",
+			About: "the count is compared in the wrong direction: one more gets in than there are permits",
+			New:   withSemaphore(semaphore.Options{OneTooMany: true}),
+		},
+		{
+			Name: "reader-entry-stays", TwinOf: "rwlock",
+			About: "a reader leaves an entry behind, and reads again beside a writer",
+			New:   withRW(rwlock.Mistakes{EntryStays: true}),
+		},
+		{
+			Name: "writer-does-not-look", TwinOf: "rwlock",
+			About: "a writer does not look for readers",
+			New:   withRW(rwlock.Mistakes{WriterDoesNotLook: true}),
+		},
+		{
 			Name: "queues-twice", TwinOf: "fair",
 			About: "after an error the waiter queues once more, behind its own first place, where nobody waits",
 			New:   withFair(fair.Options{QueuesTwice: true}),
@@ -115,4 +140,8 @@ func withFair(o fair.Options) impl.New {
 
 func withRW(m rwlock.Mistakes) impl.New {
 	return func(env impl.Env) (impl.Lock, error) { return rwlock.NewWith(env, m) }
+}
+
+func withSemaphore(o semaphore.Options) impl.New {
+	return func(env impl.Env) (impl.Lock, error) { return semaphore.NewWith(env, o) }
 }

@@ -64,6 +64,12 @@ type Mistakes struct {
 	// release that fails leaves a hold behind, and every later acquire says
 	// yes without asking.
 	CountsInClientOnly bool
+	// InnerShortens sets a fifth of the TTL with each inner acquire: the outer
+	// section's lease ends with the inner one's.
+	InnerShortens bool
+	// InnerCountStays does not take inner holds off: the last release is never
+	// the last.
+	InnerCountStays bool
 }
 
 // Lock is one client's lock object.
@@ -104,6 +110,9 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 // [impl.FromRedis] makes of it.
 func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 	if l.enter() {
+		if l.wrong.InnerShortens {
+			_ = l.client.PExpire(ctx, l.key, l.ttl/5).Err()
+		}
 		return &lease{lock: l}, nil
 	}
 	count, err := grant.Run(ctx, l.client, []string{l.key}, l.id, l.ttl.Milliseconds()).Int64()
@@ -138,6 +147,9 @@ func (l *Lock) leave() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.count
+	if l.wrong.InnerCountStays && before > 1 {
+		return before
+	}
 	l.count = max(l.count-1, 0)
 	return before
 }

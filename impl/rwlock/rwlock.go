@@ -33,6 +33,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -65,6 +66,11 @@ type Mistakes struct {
 	// FirstReadersTTL sets the TTL with the first reader only: all readers
 	// share it, and a later one reads on when the count has expired.
 	FirstReadersTTL bool
+	// EntryStays leaves an entry behind when a reader goes, and lets the same
+	// object read again without a look at the writer.
+	EntryStays bool
+	// WriterDoesNotLook takes the writer's key for enough.
+	WriterDoesNotLook bool
 }
 
 // Lock is one client's lock object. It implements [impl.RWLock].
@@ -75,6 +81,7 @@ type Lock struct {
 	readers string
 	ttl     time.Duration
 	wrong   Mistakes
+	entry   atomic.Bool // for Mistakes.EntryStays
 }
 
 // New builds the lock on the environment's first node. It fails only for an
@@ -106,7 +113,11 @@ func (l *Lock) AcquireRead(ctx context.Context) (impl.Lease, error) {
 	if l.wrong.FirstReadersTTL {
 		each = 0
 	}
-	count, err := acquireRead.Run(ctx, l.client, []string{l.writer, l.readers}, l.ttl.Milliseconds(), each).Int64()
+	writer := l.writer
+	if l.wrong.EntryStays && l.entry.Swap(true) {
+		writer += ":none"
+	}
+	count, err := acquireRead.Run(ctx, l.client, []string{writer, l.readers}, l.ttl.Milliseconds(), each).Int64()
 	if err != nil {
 		return nil, impl.FromRedis("acquire-read", l.node, l.readers, err)
 	}
@@ -129,7 +140,7 @@ func (l *Lock) AcquireWrite(ctx context.Context) (impl.Lease, error) {
 		return nil, impl.FromRedis("acquire-write", l.node, l.writer, err)
 	}
 	readers, err := l.client.Exists(ctx, l.readers).Result()
-	if err == nil && readers == 0 {
+	if err == nil && (readers == 0 || l.wrong.WriterDoesNotLook) {
 		return &writer{lock: l, id: id}, nil
 	}
 	undone := l.undo(ctx, id)

@@ -30,6 +30,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,6 +53,15 @@ type Options struct {
 	Permits int
 	// ClientTime takes the clients' wall clocks for the scores.
 	ClientTime bool
+
+	// The rest are classic mistakes, for the harness's own tests.
+
+	// NamelessRelease gives back the oldest permit, whoever has it.
+	NamelessRelease bool
+	// ResetsAtStart makes all permits anew with a client's first acquire.
+	ResetsAtStart bool
+	// OneTooMany compares the count with the limit in the wrong direction.
+	OneTooMany bool
 }
 
 // Lock is one client's lock object. It implements [impl.Semaphore].
@@ -61,6 +71,7 @@ type Lock struct {
 	key     string
 	ttl     time.Duration
 	options Options
+	reset   sync.Once // for Options.ResetsAtStart
 }
 
 // New builds the lock on the environment's first node, with server time. It
@@ -99,8 +110,15 @@ func (l *Lock) Permits() int { return l.options.Permits }
 // taken; otherwise what [impl.FromRedis] makes of it.
 func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 	id := impl.NewIdentifier()
+	if l.options.ResetsAtStart {
+		l.reset.Do(func() { _ = l.client.Del(ctx, l.key).Err() })
+	}
+	limit := l.options.Permits
+	if l.options.OneTooMany {
+		limit++
+	}
 	granted, err := acquire.Run(ctx, l.client, []string{l.key},
-		id, l.options.Permits, l.ttl.Milliseconds(), l.now()).Int64()
+		id, limit, l.ttl.Milliseconds(), l.now()).Int64()
 	if err != nil {
 		return nil, impl.FromRedis("acquire", l.node, l.key, err)
 	}
@@ -130,7 +148,7 @@ type lease struct {
 // swept, otherwise what [impl.FromRedis] makes of it.
 func (s *lease) Release(ctx context.Context) error {
 	l := s.lock
-	removed, err := l.client.ZRem(ctx, l.key, s.id).Result()
+	removed, err := l.remove(ctx, s.id)
 	if err != nil {
 		return impl.FromRedis("release", l.node, l.key, err)
 	}
@@ -138,4 +156,12 @@ func (s *lease) Release(ctx context.Context) error {
 		return impl.ErrNotHeld.With("release", l.node, l.key, nil)
 	}
 	return nil
+}
+
+func (l *Lock) remove(ctx context.Context, id string) (int64, error) {
+	if l.options.NamelessRelease {
+		popped, err := l.client.ZPopMin(ctx, l.key).Result()
+		return int64(len(popped)), err
+	}
+	return l.client.ZRem(ctx, l.key, id).Result()
 }
