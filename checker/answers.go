@@ -90,18 +90,22 @@ func answers(f *Facts) Result {
 		}
 	}
 	r.Figures = map[string]float64{"judged": float64(judged), "violations": float64(len(found))}
-	if judged == 0 {
+	switch {
+	case judged > 0:
+	case len(f.Acquisitions) == 0 || f.Acquisitions[0].Pending():
 		r.Verdict, r.Reason = Unknown, "no call was answered"
+	default:
+		return Result{Verdict: Unknown, Reason: "every client has several calls for the lock under way at once, so that nobody knows whose command was whose"}
 	}
 	return r.with(found, []string{NoButKept, NoButValid, YesButGone, NoButDeleted, GaveUpEarly})
 }
 
-// ambiguous says whether another acquisition of the same client was under way at
-// the same time, so that nobody knows whose command was whose.
+// ambiguous says whether another acquisition of the lock by the same client was
+// under way at the same time, so that nobody knows whose command was whose.
 func (f *Facts) ambiguous(a *Acquisition) bool {
 	mine := f.tenure(a)
 	return slices.ContainsFunc(f.Acquisitions, func(b *Acquisition) bool {
-		if b == a || b.Client != a.Client {
+		if b == a || b.Client != a.Client || b.Lock != a.Lock {
 			return false
 		}
 		other := f.tenure(b)

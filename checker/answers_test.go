@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 			history: waits(story(asked(0.8, fail, refused, takenAt(0.6))...))},
 		{name: "one that has waited", want: Pass, history: waits(story(asked(30.4, fail, refused, takenAt(0.6))...))},
 		{name: "a release without an answer", want: Pass, history: silent(story(join(held, expired, released(ok, "", absent))...))},
-		{name: "two threads of one client", want: Unknown, reason: "no call was answered", history: story(join(
+		{name: "two threads of one client", want: Unknown, skipped: true, reason: "several calls for the lock under way at once", history: story(join(
 			invoke(0.5, "c1", history.Acquire, 1), invoke(0.5, "c1/7", history.Acquire, 3), set, again, code(fail(0.8, "c1", history.Acquire, 1), refused), code(fail(0.8, "c1/7", history.Acquire, 3), refused))...)},
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
 	})
