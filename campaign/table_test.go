@@ -65,6 +65,12 @@ var (
 	broken  = cell{exclusion: checker.Broken, updates: lost}
 	// brokenOnly: its holder learns of the loss before it writes.
 	brokenOnly = cell{exclusion: checker.Broken, updates: pass}
+
+	// Holders of permits write nothing, so that nothing can be lost.
+	none    = string(checker.Unknown)
+	permits = cell{exclusion: pass, updates: none}
+	crowded = cell{exclusion: checker.Overrun, updates: none}
+	flooded = cell{exclusion: checker.Broken, updates: none}
 )
 
 // each gives the same cell to several locks.
@@ -114,6 +120,16 @@ func promised() map[string]map[string]cell {
 		"script-flush":       each(ok, append(six, "evalsha-without-fallback")...),
 		"majority-down":      each(ok, "redlock"),
 		"out-of-memory":      each(ok, "basic", "reference"),
+
+		"opposite-orders":           each(ok, append(six, "fair", "rwlock")...),
+		"permits":                   join(each(permits, "semaphore"), each(crowded, "semaphore+client-time")),
+		"permits-clock-jump":        each(flooded, "semaphore", "semaphore+client-time"),
+		"readers-and-writers":       each(ok, "rwlock"),
+		"reader-outlives-lease":     each(brokenOnly, "rwlock"),
+		"reentry":                   each(ok, "reentrant", "watchdog", "service"),
+		"shared-lock-object":        join(each(ok, "basic", "watchdog", "service", "reference"), each(broken, "reentrant", "redlock")),
+		"fair-queue-crashed-waiter": each(ok, "fair"),
+		"fair-queue-impatient":      each(ok, "fair"),
 	}
 }
 

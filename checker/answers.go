@@ -27,18 +27,18 @@ const (
 	GaveUpEarly = "gave-up-early"
 )
 
-// refused is the code of an acquire that somebody else's hold refused, tooLate
+// saidNo is the code of an acquire that somebody else's hold refused, tooLate
 // that of one whose grant was used up, and notHeld that of a release without a
 // hold.
 const (
-	refused = "LOCK_TIMEOUT"
+	saidNo  = "LOCK_TIMEOUT"
 	notHeld = "UNLOCK_FAILED"
 	tooLate = "CLOCK_DRIFT"
 )
 
 // noes are the codes with which an acquire says that it holds nothing, and has
 // left nothing.
-var noes = []string{refused, tooLate, unreachable}
+var noes = []string{saidNo, tooLate, unreachable}
 
 // answers holds what a lock told its caller against what its own commands did.
 // Linearizability cannot see these lies, since it must allow a no for many
@@ -90,18 +90,22 @@ func answers(f *Facts) Result {
 		}
 	}
 	r.Figures = map[string]float64{"judged": float64(judged), "violations": float64(len(found))}
-	if judged == 0 {
+	switch {
+	case judged > 0:
+	case len(f.Acquisitions) == 0 || f.Acquisitions[0].Pending():
 		r.Verdict, r.Reason = Unknown, "no call was answered"
+	default:
+		return Result{Verdict: Unknown, Reason: "every client has several calls for the lock under way at once, so that nobody knows whose command was whose"}
 	}
 	return r.with(found, []string{NoButKept, NoButValid, YesButGone, NoButDeleted, GaveUpEarly})
 }
 
-// ambiguous says whether another acquisition of the same client was under way at
-// the same time, so that nobody knows whose command was whose.
+// ambiguous says whether another acquisition of the lock by the same client was
+// under way at the same time, so that nobody knows whose command was whose.
 func (f *Facts) ambiguous(a *Acquisition) bool {
 	mine := f.tenure(a)
 	return slices.ContainsFunc(f.Acquisitions, func(b *Acquisition) bool {
-		if b == a || b.Client != a.Client {
+		if b == a || b.Client != a.Client || b.Lock != a.Lock {
 			return false
 		}
 		other := f.tenure(b)
@@ -214,7 +218,7 @@ func (f *Facts) disturbed(client, node string, from, to int64) bool {
 // gaveUpEarly judges a refusal by a lock that promises to wait.
 func (f *Facts) gaveUpEarly(a *Acquisition) (Found, bool) {
 	promised := int64(f.History.Header.Waits)
-	if promised == 0 || a.Outcome != history.Fail || a.Code != refused {
+	if promised == 0 || a.Outcome != history.Fail || a.Code != saidNo {
 		return Found{}, false
 	}
 	if at := f.History.Events[a.InvokeIndex].Op.Deadline; at != nil {
