@@ -48,9 +48,7 @@ var rows = []struct {
 
 // TestExploreFindsWhatUsersReported: each row by its lock's name alone.
 func TestExploreFindsWhatUsersReported(t *testing.T) {
-	if raced {
-		t.Skip("hundreds of runs")
-	}
+	sweeping(t)
 	long := os.Getenv("HOLDFAST_LONG") != ""
 	found := map[string]*Findings{} // one exploration serves all rows of a lock
 	for _, row := range rows {

@@ -70,6 +70,7 @@ func titles(f *Findings) string {
 // TestExploreFindsTheMistake: a lock and its mistake, told by nothing but its
 // name, and a twin in which the same fault finds nothing, or less.
 func TestExploreFindsTheMistake(t *testing.T) {
+	sweeping(t)
 	for _, c := range []struct{ lock, check, kind, cause, plan, without string }{
 		{lock: "basic", check: "liveness", kind: "no-grant", cause: "connection cut after SET in acquire",
 			plan: "connection cut after SET 1 from c1 to n1", without: "reference"},
@@ -336,6 +337,7 @@ func TestExploreRefusesWhatIsNoLock(t *testing.T) {
 
 // TestOddParameters: which parameters break which lock.
 func TestOddParameters(t *testing.T) {
+	sweeping(t)
 	none := func(plan) bool { return false }
 	f := explored(t, Exploration{Lock: "redlock-quorum-half", Params: true, keep: none})
 	for _, cause := range []string{"2 nodes, in two halves", "4 nodes, in two halves", "one node, nothing broken"} {

@@ -110,6 +110,7 @@ func tableRow(c catch, seed uint64) string {
 // TestMutantsAreCaught holds the table, and the README's copy of it. With
 // HOLDFAST_MUTANTS it writes the table into that file, as "make mutants" wants.
 func TestMutantsAreCaught(t *testing.T) {
+	sweeping(t)
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +152,7 @@ func accounted() string {
 // TestMutantsScenariosClearTheReference: what catches the mutants accuses no
 // lock that has none of their mistakes.
 func TestMutantsScenariosClearTheReference(t *testing.T) {
+	sweeping(t)
 	done := map[string]bool{}
 	for _, c := range caught {
 		id := c.scenario + c.ttl.String()

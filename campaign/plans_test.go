@@ -175,6 +175,7 @@ var planTopologies = []cluster.Topology{cluster.Single, cluster.Replicated}
 // under plans that break anything. Each violation must be explained by a fault
 // of its plan, and the plans must break all that the rules excuse.
 func TestReferenceBreaksOnlyByItsFaults(t *testing.T) {
+	sweeping(t)
 	tally, faults := map[string]int{}, map[string]int{}
 	failures, ops := 0, 0
 	for seed := range uint64(plans()) {

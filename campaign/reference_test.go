@@ -106,6 +106,7 @@ func spoke(h *history.History) string {
 // TestReferenceRaisesNoFalseAlarm plays the lock that is meant to be right
 // under random plans that it must survive.
 func TestReferenceRaisesNoFalseAlarm(t *testing.T) {
+	sweeping(t)
 	verdicts := map[checker.Verdict]int{}
 	failures, ops := 0, 0
 	for seed := range uint64(plans()) {
@@ -169,6 +170,7 @@ func unexplained(s *scenarios.Scenario, run reports.Run, h *history.History) int
 // clock keeps its promises, so that whatever happens to a lock on it is the
 // holder's doing.
 func TestRandomPlansBreakNoPromiseOfOneNode(t *testing.T) {
+	sweeping(t)
 	kinds := map[string]int{}
 	failures := 0
 	for seed := range uint64(plans()) {

@@ -144,6 +144,7 @@ func cells(f func(scenario, lock string, want cell)) {
 }
 
 func TestTableOfPromises(t *testing.T) {
+	sweeping(t)
 	cells(func(scenario, lock string, want cell) {
 		t.Run(scenario+"/"+lock, func(t *testing.T) {
 			for seed := uint64(1); seed <= seeds(); seed++ {

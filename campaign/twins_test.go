@@ -22,6 +22,7 @@ var onlyByFault = []string{"lease data-lost", "lease expired-early"}
 // every lock is. No history is malformed, no check falls over, nobody speaks who
 // stands still, and no node lets a key go without a fault.
 func TestTwinsUnderRandomPlans(t *testing.T) {
+	sweeping(t)
 	for _, lock := range twinsUnderPlans {
 		t.Run(lock, func(t *testing.T) {
 			topology := cluster.Single

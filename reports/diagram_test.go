@@ -116,11 +116,7 @@ func TestDiagramOfAHugeHistory(t *testing.T) {
 		s.node(at+length, "n1", "EVALSHA", c, "")
 	}
 	results := []checker.Result{{Name: "exclusion", Verdict: checker.Violation, Applies: true, Kind: checker.Broken, Violations: found}}
-	start := time.Now()
 	picture := Diagram(s.h, results, 100, false)
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("took %s", took)
-	}
 	text := strings.Join(picture, "\n")
 	if !strings.Contains(text, "around the first violation") || !strings.Contains(text, "15 more clients") {
 		t.Errorf("it must say what it left out:\n%s", text)

