@@ -126,19 +126,57 @@ func (c *lasting) confirmations(a *Acquisition) []confirmed {
 func (f *Facts) lie(a *Acquisition, x confirmed, l lapse) Found {
 	ops := []int{a.DoneIndex, l.index, x.index}
 	kind, between := Gap, "nobody's"
-	all := f.keys.touches
-	first := sort.Search(len(all), func(i int) bool { return all[i].index >= l.index })
-	for i := first; i < len(all) && all[i].index < x.index; i++ {
-		s := &all[i]
-		if s.key == a.key && s.made() && ownerOf(s.Owner) != a.Client {
-			kind, between = OwnerBetween, ownerOf(s.Owner)+"'s"
-			ops = []int{a.DoneIndex, l.index, s.index, x.index}
-			break
-		}
+	if s := f.takeover(a, l.index, x.index); s != nil {
+		kind, between = OwnerBetween, ownerOf(s.Owner)+"'s"
+		ops = []int{a.DoneIndex, l.index, s.index, x.index}
 	}
 	return Found{Kind: kind, Ops: ops, Fault: f.active(a.Done, x.t),
 		Summary: fmt.Sprintf("%s %s at %s, but %s, granted at %s, had been %s since %s: its hold was not continuous.",
 			a.Client, x.what, f.at(x.t), f.theLock(a.Lock), f.at(a.Done), between, f.at(l.From))}
+}
+
+// takeover finds the command with which another client got an acquisition's lock
+// between two events: the one that put its token on the last node of a quorum, or
+// one that a grant followed, whatever it rested on. Votes that were too few, and
+// were given back, made nobody the owner:
+//
+//	0    c1 holds the lock with the keys of n1 and n2; n3 has none
+//	10   its key on n1 expires
+//	11   c2 gets n1, is refused by n2, and deletes its key on n1
+//	12   c1 extends: "yes"
+func (f *Facts) takeover(a *Acquisition, from, to int) *touch {
+	all := f.keys.touches
+	first := sort.Search(len(all), func(i int) bool { return all[i].index >= from })
+	owners := map[string]string{}
+	for _, p := range f.keys.places {
+		steps := f.keys.byPlace[p]
+		if n, _ := slices.BinarySearch(steps, first); n > 0 && p.key == a.key {
+			owners[p.node] = all[steps[n-1]].Owner
+		}
+	}
+	for i := first; i < len(all) && all[i].index < to; i++ {
+		s := &all[i]
+		if s.key != a.key {
+			continue
+		}
+		owners[s.Node] = s.Owner
+		if !s.made() || ownerOf(s.Owner) == a.Client {
+			continue
+		}
+		votes := 0
+		for _, owner := range owners {
+			if owner == s.Owner {
+				votes++
+			}
+		}
+		granted := func(b *Acquisition) bool {
+			return b.Held() && b.Alias == s.Owner && b.Lock == a.Lock && s.index < b.DoneIndex && b.DoneIndex < to
+		}
+		if votes >= f.quorum() || slices.ContainsFunc(f.Acquisitions, granted) {
+			return s
+		}
+	}
+	return nil
 }
 
 // byOps does without a server trace: an acquire of another acquisition that

@@ -9,6 +9,8 @@ import (
 func TestContinuity(t *testing.T) {
 	const extend = history.Extend
 	expired := gone(10.951, "n1", "", history.Expired)
+	// c1's token is on two of three nodes, which is a quorum.
+	quorate := []history.Event{invoke(0.8, "c1", history.Acquire, 1), server(0.85, "n1", "c1", "SET", "c1#1", 10), server(0.86, "n2", "c1", "SET", "c1#1", 10), ok(1, "c1", history.Acquire, 1)}
 	try(t, continuityName, []trial{
 		{name: "extended in time", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), invoke(8, "c1", extend, 1), server(8.1, "n1", "c1", "EVALSHA", "c1#1", 10), ok(8.2, "c1", extend, 1))...)},
 		{name: "extended after the key had gone", want: Violation, kind: Gap, ops: []int{2, 3, 6}, summary: []string{"c1 was told that its extend had succeeded at 12.20s", "nobody's since 10.95s"},
@@ -32,6 +34,12 @@ func TestContinuity(t *testing.T) {
 			history: story(join(grant(1, "c1", 1), grant(12, "c2", 2), invoke(13, "c1", extend, 1), ok(13.1, "c1", extend, 1))...)},
 		{name: "without a trace, another's acquire overlaps the extend", want: Pass,
 			history: story(join(grant(1, "c1", 1), invoke(11, "c2", history.Acquire, 2), invoke(12, "c1", extend, 1), ok(12.1, "c1", extend, 1), ok(13, "c2", history.Acquire, 2))...)},
+		{name: "another's failed vote on one of three nodes", want: Violation, kind: Gap, ops: []int{3, 4, 11}, summary: []string{"nobody's since 10.85s"},
+			history: three(join(quorate, gone(10.85, "n1", "", history.Expired), invoke(11, "c2", history.Acquire, 2), server(11.1, "n1", "c2", "SET", "c2#1", 10), server(11.2, "n2", "c2", "SET", "c1#1", 0.1),
+				gone(11.3, "n1", "c2", "EVALSHA"), fail(11.4, "c2", history.Acquire, 2), invoke(12, "c1", extend, 1), ok(12.2, "c1", extend, 1))...)},
+		{name: "another's votes made a quorum of three nodes", want: Violation, kind: OwnerBetween, ops: []int{3, 5, 8, 12}, summary: []string{"had been c2's since 10.85s"},
+			history: three(join(quorate, server(10.8, "n3", "c2", "SET", "c2#1", 10), gone(10.85, "n1", "", history.Expired), gone(10.86, "n2", "", history.Expired), invoke(11, "c2", history.Acquire, 2), server(11.1, "n1", "c2", "SET", "c2#1", 10),
+				server(11.2, "n2", "c2", "SET", "c2#1", 10), ok(11.4, "c2", history.Acquire, 2), invoke(12, "c1", extend, 1), ok(12.2, "c1", extend, 1))...)},
 		{name: "nothing to judge", want: Unknown, skipped: true, reason: "no lease was extended", history: story(grant(1, "c1", 1)...)},
 	})
 }

@@ -233,3 +233,8 @@ func permits(n int) func(*history.Header) {
 // readersAndWriters and reentrant make it a lock of that kind.
 func readersAndWriters(h *history.Header) { h.Kind = history.KindRW }
 func reentrant(h *history.Header)         { h.Reentrant = true }
+
+// three is a story on three nodes of which two are a quorum.
+func three(events ...history.Event) *history.History {
+	return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "independent", 3 })
+}
