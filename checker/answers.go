@@ -123,7 +123,7 @@ func (f *Facts) noButKept(a *Acquisition) (Found, bool) {
 	if s == nil || f.quorum() > 1 && f.disturbed(a.Client, s.Node, s.t, a.Done) {
 		return Found{}, false
 	}
-	return Found{Kind: NoButKept, Ops: []int{a.InvokeIndex, s.index, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+	return Found{Kind: NoButKept, Ops: []int{a.InvokeIndex, s.index, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
 		Summary: fmt.Sprintf("%s was told at %s that it does not hold %s (%s), but its own request had taken the key on %s at %s and the key was still there.",
 			a.Client, f.at(a.Done), f.theLock(a.Lock), a.Code, s.Node, f.at(s.t))}, true
 }
@@ -227,7 +227,7 @@ func (f *Facts) gaveUpEarly(a *Acquisition) (Found, bool) {
 	if waited := a.Done - a.Invoked; waited >= promised*9/10-f.slack()-int64(100*time.Millisecond) {
 		return Found{}, false
 	}
-	return Found{Kind: GaveUpEarly, Ops: []int{a.InvokeIndex, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+	return Found{Kind: GaveUpEarly, Ops: []int{a.InvokeIndex, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
 		Summary: fmt.Sprintf("%s was told at %s that it did not get %s, %s after it had asked: the lock promises to wait for %s.",
 			a.Client, f.at(a.Done), f.theLock(a.Lock), f.long(a.Done-a.Invoked), f.long(promised))}, true
 }
@@ -265,7 +265,7 @@ func (f *Facts) yesButGone(a *Acquisition) (Found, bool) {
 	if last.before != "" {
 		whose = ownerOf(last.before) + "'s"
 	}
-	return Found{Kind: YesButGone, Ops: []int{a.ReleaseIndex, last.index, a.ReleaseDoneIndex}, Fault: f.active(a.ReleaseInvoked, a.ReleaseDone),
+	return Found{Kind: YesButGone, Ops: []int{a.ReleaseIndex, last.index, a.ReleaseDoneIndex}, suspects: f.active(a.ReleaseInvoked, a.ReleaseDone),
 		Summary: fmt.Sprintf("%s's release of %s said yes at %s, but the key was %s when it came: it had released nothing.",
 			a.Client, f.theLock(a.Lock), f.at(a.ReleaseDone), whose)}, true
 }
@@ -277,7 +277,7 @@ func (f *Facts) noButDeleted(a *Acquisition) (Found, bool) {
 		return Found{}, false
 	}
 	at := slices.IndexFunc(own, func(s *touch) bool { return carries(s.before, a.Alias) && !carries(s.Owner, a.Alias) })
-	if at < 0 || f.active(a.ReleaseInvoked, a.ReleaseDone) != "" {
+	if at < 0 || len(f.active(a.ReleaseInvoked, a.ReleaseDone)) > 0 {
 		return Found{}, false
 	}
 	s := own[at]

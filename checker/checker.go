@@ -54,10 +54,18 @@ type Found struct {
 	Code string `json:"code,omitempty"`
 	// Ops are indices into the history's events.
 	Ops []int `json:"ops"`
-	// Fault that was active, in words; empty when none was.
+	// Fault that was active at some moment since its first op began, in words;
+	// empty when none was.
 	Fault string `json:"fault"`
+	// Earlier is a fault that was over by then and may be the cause all the same:
+	// it may have held up a request, or left the state behind. Only where none was
+	// active.
+	Earlier string `json:"earlier_fault,omitempty"`
 	// Summary is one sentence a person can read.
 	Summary string `json:"summary"`
+
+	// suspects are what [Facts.attribute] makes Fault and Earlier of.
+	suspects []*Fault
 }
 
 // Result of one check.
@@ -152,6 +160,9 @@ func run(c Check, facts *Facts) (r Result) {
 	}()
 	r = c.Run(facts)
 	r.Name = c.Name
+	for i := range r.Violations {
+		facts.attribute(&r.Violations[i])
+	}
 	return r
 }
 

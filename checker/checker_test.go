@@ -98,13 +98,13 @@ func TestPanicIsAnError(t *testing.T) {
 func TestFaultWords(t *testing.T) {
 	h := story(fault(0.2, 1, history.Start, "1.5 TTL"), fault(1, 2, history.Start, "2 TTL forward"), fault(15.2, 1, history.Stop, ""), final(30))
 	f := Gather(h)
-	if got, want := f.active(ns(10), ns(20)), "pause (1.5 TTL, 0.20s to 15.20s); pause (2 TTL forward, from 1.00s on)"; got != want {
+	if got, want := inWords(f.active(ns(10), ns(20))), "pause (1.5 TTL, 0.20s to 15.20s); pause (2 TTL forward, from 1.00s on)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := f.active(0, 0.1e9); got != "" {
+	if got := inWords(f.active(0, 0.1e9)); got != "" {
 		t.Errorf("%q was active before its start", got)
 	}
-	if got, want := f.active(ns(16), ns(20)), "pause (2 TTL forward, from 1.00s on)"; got != want {
+	if got, want := inWords(f.active(ns(16), ns(20))), "pause (2 TTL forward, from 1.00s on)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	h.Header.TTL = 50 * time.Millisecond

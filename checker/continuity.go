@@ -130,7 +130,7 @@ func (f *Facts) lie(a *Acquisition, x confirmed, l lapse) Found {
 		kind, between = OwnerBetween, ownerOf(s.Owner)+"'s"
 		ops = []int{a.DoneIndex, l.index, s.index, x.index}
 	}
-	return Found{Kind: kind, Ops: ops, Fault: f.active(a.Done, x.t),
+	return Found{Kind: kind, Ops: ops, suspects: f.active(a.Done, x.t),
 		Summary: fmt.Sprintf("%s %s at %s, but %s, granted at %s, had been %s since %s: its hold was not continuous.",
 			a.Client, x.what, f.at(x.t), f.theLock(a.Lock), f.at(a.Done), between, f.at(l.From))}
 }
@@ -196,7 +196,7 @@ func (c *lasting) byOps(a *Acquisition, granted []*Acquisition) {
 			}
 			f := c.facts
 			one, two := names(a, b)
-			c.found = append(c.found, Found{Kind: OwnerBetween, Ops: []int{a.DoneIndex, b.DoneIndex, x.index}, Fault: f.active(last, x.done),
+			c.found = append(c.found, Found{Kind: OwnerBetween, Ops: []int{a.DoneIndex, b.DoneIndex, x.index}, suspects: f.active(last, x.done),
 				Summary: fmt.Sprintf("%s was told at %s that its extend had succeeded, but %s had been granted %s at %s, after %s's last success at %s.",
 					one, f.at(x.done), two, f.theLock(a.Lock), f.at(b.Done), one, f.at(last))})
 			return

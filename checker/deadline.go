@@ -97,7 +97,7 @@ func (c *hanging) judge(kind string, in, out int, t int64) {
 	if out >= 0 {
 		ops, what = []int{in, out}, "returned"
 	}
-	c.found = append(c.found, Found{Kind: kind, Ops: ops, Fault: f.active(e.T, t),
+	c.found = append(c.found, Found{Kind: kind, Ops: ops, suspects: f.active(e.T, t),
 		Summary: fmt.Sprintf("the %s that %s called at %s with a deadline at %s %s at %s: %s late.",
 			e.Op.F, e.Op.Client, f.at(e.T), f.at(*e.Op.Deadline), what, f.at(t), f.long(t-*e.Op.Deadline))})
 }

@@ -174,7 +174,7 @@ func (w *waitsFor) close(circle []edge, when Interval) {
 	}
 	w.told[key] = true
 	var words []string
-	found := Found{Kind: Deadlock, Code: DeadlockCode, Fault: f.active(when.From, when.To)}
+	found := Found{Kind: Deadlock, Code: DeadlockCode, suspects: f.active(when.From, when.To)}
 	for i, e := range circle {
 		// What a thread holds is what the one before it in the circle waits for.
 		mine := circle[(i+len(circle)-1)%len(circle)].holder

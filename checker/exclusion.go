@@ -197,8 +197,7 @@ func (f *Facts) overlap(kind string, first, second *Acquisition, both Interval) 
 			ops = append(ops, a.BeliefEndIndex)
 		}
 	}
-	fault := f.blameSince(both.From, first)
-	return Found{Kind: kind, Ops: ops, Fault: fault, Summary: f.tell(kind, first, second)}
+	return Found{Kind: kind, Ops: ops, suspects: f.blameSince(both.From, first), Summary: f.tell(kind, first, second)}
 }
 
 // tell is the sentence for an overlap.

@@ -79,60 +79,6 @@ func (f *Facts) final() (int64, bool) {
 	return f.Phases[f.Final].T, true
 }
 
-// mostFaults is how many faults a sentence names.
-const mostFaults = 3
-
-// active names the faults that were active at some moment of a stretch of
-// time; empty if there was none.
-func (f *Facts) active(from, to int64) string {
-	var words []string
-	more := 0
-	for _, fault := range f.Faults {
-		if fault.Start > to || fault.Stop < from {
-			continue
-		}
-		if len(words) == mostFaults {
-			more++
-			continue
-		}
-		words = append(words, fault.words)
-	}
-	if more > 0 {
-		words = append(words, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(words, "; ")
-}
-
-// blameSince names the faults that were active from the moment at which the
-// first of some acquisitions (nil ones do not count) was granted on the server:
-// a flush may strike between the command that was granted and its reply.
-//
-//	0      c1's script runs, token 1
-//	0.001  the node loses all keys
-//	0.002  c1 hears that it holds the lock: no fault is active from here on
-//	0.2    c2 is granted the lock, token 1 again
-//
-// If there was none, those during its whole acquire are named, and then those
-// that may have held up a command of an earlier one.
-func (f *Facts) blameSince(to int64, acqs ...*Acquisition) string {
-	granted, asked := to, to
-	for _, a := range acqs {
-		if a == nil {
-			continue
-		}
-		asked = min(asked, a.Invoked)
-		if a.Alias != "" {
-			granted = min(granted, a.LeaseStart)
-		} else {
-			granted = min(granted, a.Done)
-		}
-	}
-	if words := f.active(granted, to); words != "" {
-		return words
-	}
-	return f.blame(asked, min(granted, to))
-}
-
 // at gives a time in seconds, with enough digits for the TTL of the run.
 func (f *Facts) at(t int64) string {
 	digits := 2

@@ -46,7 +46,7 @@ func fencing(f *Facts) Result {
 			fenced[a.Lock] = append(fenced[a.Lock], a)
 			n++
 		default:
-			found = append(found, Found{Kind: FenceMissing, Ops: []int{a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+			found = append(found, Found{Kind: FenceMissing, Ops: []int{a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
 				Summary: fmt.Sprintf("%s declares fencing tokens, but the grant to %s at %s came with none.", h.Lock, a.Client, f.at(a.Done))})
 		}
 	}
@@ -83,7 +83,7 @@ func (f *Facts) unfenced() Result {
 	h := &f.History.Header
 	for _, a := range f.Acquisitions {
 		if a.Held() && a.Fence != nil {
-			found := Found{Kind: FenceUndeclared, Ops: []int{a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+			found := Found{Kind: FenceUndeclared, Ops: []int{a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
 				Summary: fmt.Sprintf("%s was given fencing token %d at %s, but %s declares none.", a.Client, *a.Fence, f.at(a.Done), h.Lock)}
 			return Result{Verdict: Violation, Applies: true, Kind: FenceUndeclared, Violations: []Found{found}}
 		}
@@ -124,7 +124,7 @@ func (f *Facts) repeated(acqs []*Acquisition) []Found {
 		}
 		one, two := names(b, a)
 		found = append(found, Found{Kind: FenceRepeated, Ops: []int{b.DoneIndex, a.DoneIndex},
-			Fault: f.blameSince(a.Done, b),
+			suspects: f.blameSince(a.Done, b),
 			Summary: fmt.Sprintf("%s was given fencing token %d at %s and %s the same one at %s: the resource cannot tell them apart.",
 				one, *b.Fence, f.at(b.Done), two, f.at(a.Done))})
 	}
@@ -161,7 +161,7 @@ func (f *Facts) backwards(acqs []*Acquisition) []Found {
 		}
 		one, two := names(newest, a)
 		found = append(found, Found{Kind: FenceNotMonotonic, Ops: []int{newest.DoneIndex, a.DoneIndex},
-			Fault: f.blameSince(a.Done, newest),
+			suspects: f.blameSince(a.Done, newest),
 			Summary: fmt.Sprintf("%s was given fencing token %d at %s, after %s had been given %d at %s: tokens went backwards.",
 				two, *a.Fence, f.at(a.Done), one, *newest.Fence, f.at(newest.Done))})
 	}
@@ -177,7 +177,7 @@ func (f *Facts) guard() []Found {
 		w := &f.Resource[k]
 		if w.Fence == nil {
 			if w.F == history.Write && w.Applied {
-				found = append(found, Found{Kind: UnfencedWrite, Ops: []int{w.Index}, Fault: f.active(w.T, w.T),
+				found = append(found, Found{Kind: UnfencedWrite, Ops: []int{w.Index}, suspects: f.active(w.T, w.T),
 					Summary: fmt.Sprintf("the write of %s at %s carried no fencing token and was applied: the guard lets anybody through.", w.Client, f.at(w.T))})
 			}
 			continue
@@ -191,11 +191,11 @@ func (f *Facts) guard() []Found {
 		}
 		switch {
 		case !w.Applied && newest:
-			found = append(found, Found{Kind: NewestRefused, Ops: []int{w.Index}, Fault: f.active(w.T, w.T),
+			found = append(found, Found{Kind: NewestRefused, Ops: []int{w.Index}, suspects: f.active(w.T, w.T),
 				Summary: fmt.Sprintf("the resource refused the write of %s at %s although its fencing token %d is the newest it has seen.",
 					w.Client, f.at(w.T), *w.Fence)})
 		case w.Applied && applied != nil && *w.Fence < *applied.Fence:
-			found = append(found, Found{Kind: StaleWrite, Ops: []int{applied.Index, w.Index}, Fault: f.active(applied.T, w.T),
+			found = append(found, Found{Kind: StaleWrite, Ops: []int{applied.Index, w.Index}, suspects: f.active(applied.T, w.T),
 				Summary: fmt.Sprintf("the write of %s with fencing token %d was applied at %s, after the write of %s with token %d at %s: the guard let a stale write through.",
 					w.Client, *w.Fence, f.at(w.T), applied.Client, *applied.Fence, f.at(applied.T))})
 		case w.Applied:

@@ -74,15 +74,6 @@ func (x *Fault) delaysRequest(client, node string) bool {
 		!strings.HasPrefix(x.What, "the reply") && !strings.HasSuffix(x.What, "is lost")
 }
 
-// blame names the faults that were active in a stretch of time that ended with
-// a command, or else those that may have held it up.
-func (f *Facts) blame(from, to int64) string {
-	if words := f.active(from, to); words != "" {
-		return words
-	}
-	return f.active(min(from, to-longestWay*int64(f.History.Header.TTL)), to)
-}
-
 // paused is for how long a client stood still around a stretch of time. A
 // pause counts with its whole length if it touches the stretch: a client that
 // is stopped just before its call begins has had its deadline set already.

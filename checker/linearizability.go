@@ -192,7 +192,7 @@ func (f *Facts) operations(holds []hold) []sweep.Op {
 
 func (f *Facts) collision(one, two *Acquisition) Found {
 	a, b := names(one, two)
-	return Found{Kind: NotLinearizable, Ops: []int{one.DoneIndex, two.DoneIndex}, Fault: f.blameSince(two.Done, one),
+	return Found{Kind: NotLinearizable, Ops: []int{one.DoneIndex, two.DoneIndex}, suspects: f.blameSince(two.Done, one),
 		Summary: fmt.Sprintf("%s was granted %s at %s, when %s held it since %s with a lease until %s and had not released it: no order of the calls explains both.",
 			b, f.theLock(one.Lock), f.at(two.Done), a, f.at(one.Done), f.at(one.LeaseEnd))}
 }
@@ -208,7 +208,7 @@ func (f *Facts) contradiction(holds []hold, report sweep.Report) Found {
 	}
 	slices.SortFunc(involved, func(a, b *Acquisition) int { return cmp.Compare(a.Done, b.Done) })
 	last := involved[len(involved)-1]
-	found := Found{Kind: NotLinearizable, Fault: f.blameSince(last.Done, involved[0]), Summary: f.noRoom(involved, last)}
+	found := Found{Kind: NotLinearizable, suspects: f.blameSince(last.Done, involved[0]), Summary: f.noRoom(involved, last)}
 	for _, a := range involved {
 		found.Ops = append(found.Ops, a.InvokeIndex, a.DoneIndex)
 	}

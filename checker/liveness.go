@@ -158,7 +158,7 @@ func (w *waiting) tell(first, last span, bound int64) Found {
 	if last.a != first.a {
 		ops = append(ops, last.a.InvokeIndex)
 	}
-	return Found{Kind: NoGrant, Ops: ops, Fault: f.active(0, first.From),
+	return Found{Kind: NoGrant, Ops: ops, suspects: f.active(0, first.From),
 		Summary: fmt.Sprintf("nobody held %s and %s asked for it from %s on, but it was not granted for %s (bound %s), although every fault had been healed.",
 			f.theLock(w.lock), first.a.Client, f.at(first.From), f.long(last.To-first.From), f.at(bound))}
 }
@@ -194,7 +194,7 @@ func (f *Facts) eternalKeys() []Found {
 		if e.Server.Owner == "" || e.Server.PTTL != -1 {
 			continue
 		}
-		found = append(found, Found{Kind: NoTTLKey, Ops: []int{last[p]}, Fault: f.active(0, e.T),
+		found = append(found, Found{Kind: NoTTLKey, Ops: []int{last[p]}, suspects: f.active(0, e.T),
 			Summary: fmt.Sprintf("key %s on %s names %s and has no expiry, last seen at %s: if its owner does not delete it, nobody can.",
 				p.key, p.node, e.Server.Owner, f.at(e.T))})
 	}

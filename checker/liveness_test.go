@@ -28,7 +28,7 @@ func TestLiveness(t *testing.T) {
 	const acquire, release = history.Acquire, history.Release
 	try(t, livenessName, []trial{
 		{name: "granted within the bound", want: Pass, history: story(join(final(20), invoke(21, "c1", acquire, 1), ok(25.9, "c1", acquire, 1))...)},
-		{name: "a waiter is not granted", want: Violation, kind: NoGrant, ops: []int{3}, fault: "pause (1.5 TTL, 1.00s to 18.00s)",
+		{name: "a waiter is not granted", want: Violation, kind: NoGrant, ops: []int{3}, earlier: "pause (1.5 TTL, 1.00s to 18.00s)",
 			summary: []string{"nobody held the lock and c1 asked for it from 21.00s on", "not granted for 5.10s (0.51 TTL) (bound 5.00s)"},
 			history: story(join(fault(1, 1, history.Start, "1.5 TTL"), fault(18, 1, history.Stop, ""), final(20), invoke(21, "c1", acquire, 1), ok(26.1, "c1", acquire, 1))...)},
 		{name: "a row of refusals", want: Violation, kind: NoGrant, ops: []int{1, 5}, history: story(

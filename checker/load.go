@@ -125,7 +125,7 @@ func (l *costs) idle(client string) []Found {
 		return nil
 	}
 	t := f.History.Events[ops[0]].T
-	return []Found{{Kind: AfterRelease, Ops: ops[:min(len(ops), 4)], Fault: f.active(t, t),
+	return []Found{{Kind: AfterRelease, Ops: ops[:min(len(ops), 4)], suspects: f.active(t, t),
 		Summary: fmt.Sprintf("%s sent %d commands for the lock's key, the first at %s, while it held nothing and no call of it was under way: something of an earlier hold still runs.",
 			client, len(ops), f.at(t))}}
 }
@@ -171,7 +171,7 @@ func (l *costs) holding(a *Acquisition) (Found, bool) {
 	if int64(len(sent)) <= allowed {
 		return Found{}, false
 	}
-	return Found{Kind: Storm, Ops: []int{a.DoneIndex, f.keys.touches[sent[0]].index, f.keys.touches[sent[len(sent)-1]].index}, Fault: f.active(a.Done, to),
+	return Found{Kind: Storm, Ops: []int{a.DoneIndex, f.keys.touches[sent[0]].index, f.keys.touches[sent[len(sent)-1]].index}, suspects: f.active(a.Done, to),
 		Summary: fmt.Sprintf("%s sent %d commands for the lock's key while it held %s for %s: at most %d are what renewals need.",
 			a.Client, len(sent), f.theLock(a.Lock), f.long(to-a.Done), allowed)}, true
 }

@@ -112,7 +112,7 @@ func (f *Facts) unnoticed(a *Acquisition, at int64, cause int) (Found, bool) {
 	if kind == LateNotice {
 		what = "was told only"
 	}
-	return Found{Kind: kind, Ops: ops, Fault: f.active(a.LeaseStart, t),
+	return Found{Kind: kind, Ops: ops, suspects: f.active(a.LeaseStart, t),
 		Summary: fmt.Sprintf("%s lost %s at %s and %s at %s, %s later (bound %s).",
 			a.Client, f.theLock(a.Lock), f.at(at), what, f.at(t), f.long(t-at), f.at(bound))}, true
 }
@@ -134,7 +134,7 @@ func (f *Facts) falseNotice(a *Acquisition) (Found, bool) {
 		return Found{}, false
 	}
 	t := f.History.Events[a.noticed].T
-	return Found{Kind: FalseNotice, Ops: []int{a.ReleaseDoneIndex, a.noticed}, Fault: f.active(a.Done, t),
+	return Found{Kind: FalseNotice, Ops: []int{a.ReleaseDoneIndex, a.noticed}, suspects: f.active(a.Done, t),
 		Summary: fmt.Sprintf("%s released %s cleanly at %s and was told at %s that it had lost it.",
 			a.Client, f.theLock(a.Lock), f.at(a.ReleaseDone), f.at(t))}, true
 }

@@ -128,7 +128,7 @@ func (f *Facts) overtaken(x queued, passed []*Acquisition) Found {
 	if len(passed) > 1 {
 		more = fmt.Sprintf(", and %d more followed", len(passed)-1)
 	}
-	return Found{Kind: Overtaken, Ops: ops, Fault: f.active(x.a.Invoked, b.Done),
+	return Found{Kind: Overtaken, Ops: ops, suspects: f.active(x.a.Invoked, b.Done),
 		Summary: fmt.Sprintf("%s stood in line for %s from %s on, but %s, which asked at %s, was granted it at %s%s: it was overtaken.",
 			one, f.theLock(x.a.Lock), f.at(x.at), two, f.at(b.Invoked), f.at(b.Done), more)}
 }

@@ -264,7 +264,7 @@ func (o *leftovers) left(p place, l *life, t tenure, free Interval, toTheEnd boo
 	if renewed != nil {
 		final = renewed
 	}
-	o.found = append(o.found, Found{Kind: kind, Ops: append(ops, final.index), Fault: f.blame(t.From, free.From),
+	o.found = append(o.found, Found{Kind: kind, Ops: append(ops, final.index), suspects: f.blame(t.From, free.From),
 		Summary: fmt.Sprintf("%s's key on %s %s after %s at %s.", l.client, p.node, what, over, f.at(t.To))})
 	return true
 }

@@ -90,7 +90,7 @@ func (o *owning) fresh(s *touch) {
 	}
 	o.shared[s.Owner] = true
 	f := o.facts
-	o.found = append(o.found, Found{Kind: SharedToken, Ops: []int{s.index}, Fault: f.active(s.t, s.t),
+	o.found = append(o.found, Found{Kind: SharedToken, Ops: []int{s.index}, suspects: f.active(s.t, s.t),
 		Summary: fmt.Sprintf("%s put a token on %s at %s that %s had written before: the token names neither of them, so that each can delete the other's lock.",
 			s.Client, s.Node, f.at(s.t), ownerOf(s.Owner))})
 }
@@ -111,7 +111,7 @@ func (o *owning) foreign(s *touch) {
 		ops = []int{a.DoneIndex, s.index}
 		victim = fmt.Sprintf(", which %s believed it held since %s", a.Client, f.at(a.Done))
 	}
-	o.found = append(o.found, Found{Kind: kind, Ops: ops, Fault: f.blame(o.since(s), s.t),
+	o.found = append(o.found, Found{Kind: kind, Ops: ops, suspects: f.blame(o.since(s), s.t),
 		Summary: fmt.Sprintf("%s %s %s's key on %s with its %s at %s%s: it touched a lock that was not its own.",
 			s.Client, how, s.maker, s.Node, s.Cmd, f.at(s.t), victim)})
 }
@@ -127,7 +127,7 @@ func (o *owning) own(s *touch) {
 		return
 	}
 	f := o.facts
-	o.found = append(o.found, Found{Kind: StaleRelease, Ops: []int{a.DoneIndex, s.index}, Fault: f.blame(o.since(s), s.t),
+	o.found = append(o.found, Found{Kind: StaleRelease, Ops: []int{a.DoneIndex, s.index}, suspects: f.blame(o.since(s), s.t),
 		Summary: fmt.Sprintf("a command of %s took away its own token on %s at %s, while it still believed in the hold granted at %s and had not released it: an old request acted on a newer hold.",
 			s.Client, s.Node, f.at(s.t), f.at(a.Done))})
 }

@@ -96,7 +96,7 @@ func (f *Facts) crowded(kind string, all []*Acquisition, permits int, both Inter
 	if kind == Overrun {
 		whose = fmt.Sprintf("and %s, whose lease had ended at %s, outlived it by %s", stale.named(all), f.at(lastGuarantee(stale)), f.long(stale.BeliefEnd-lastGuarantee(stale)))
 	}
-	found.Fault = f.active(first.Done, both.From)
+	found.suspects = f.active(first.Done, both.From)
 	found.Summary = fmt.Sprintf("at %s %d believed that they hold one of the %d permits of %s, %s and %s, %s.",
 		f.at(both.From), len(all), permits, f.theLock(first.Lock), strings.Join(words[:last], ", "), words[last], whose)
 	return found

@@ -94,7 +94,7 @@ func (f *Facts) refused(r *Result, lock string, holds []hold) {
 
 // freeAt describes a refusal without a holder.
 func (f *Facts) freeAt(a *Acquisition) Found {
-	found := Found{Kind: RefusedFree, Ops: []int{a.InvokeIndex, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done)}
+	found := Found{Kind: RefusedFree, Ops: []int{a.InvokeIndex, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done)}
 	for _, b := range f.Acquisitions {
 		if b != a && b.Held() && b.Lock == a.Lock && b.thread() == a.thread() && f.History.Header.Reentrant && b.Done <= a.Invoked && a.Done <= b.BeliefEnd {
 			found.Ops = append([]int{b.DoneIndex}, found.Ops...)

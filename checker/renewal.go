@@ -115,7 +115,7 @@ func (f *Facts) neglected(a *Acquisition, end int64) (Found, bool) {
 	if n := len(a.Renewals); n > 0 {
 		last = a.Renewals[n-1]
 	}
-	return Found{Kind: Stopped, Ops: []int{a.DoneIndex, last}, Fault: f.active(a.Done, end),
+	return Found{Kind: Stopped, Ops: []int{a.DoneIndex, last}, suspects: f.active(a.Done, end),
 		Summary: fmt.Sprintf("%s's lease on %s, last confirmed at %s, ran out at %s while %s held it: nothing had kept %s from renewing it since %s, and it sent nothing.",
 			a.Client, f.theLock(a.Lock), f.at(f.History.Events[last].T), f.at(end), a.Client, a.Client, f.at(from))}, true
 }

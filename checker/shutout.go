@@ -46,7 +46,7 @@ func (w *waiting) shutOut(bound int64) []Found {
 		if row == nil || row.n < fewRefusals || row.last.To-row.first.From <= bound {
 			continue
 		}
-		found = append(found, Found{Kind: ShutOut, Ops: []int{row.first.a.InvokeIndex, row.last.a.InvokeIndex}, Fault: f.active(0, row.first.From),
+		found = append(found, Found{Kind: ShutOut, Ops: []int{row.first.a.InvokeIndex, row.last.a.InvokeIndex}, suspects: f.active(0, row.first.From),
 			Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was refused each time, although every fault had been healed and others were granted it (bound %s).",
 				client, f.theLock(w.lock), row.n, f.at(row.first.From), f.at(row.last.To), f.at(bound))})
 	}

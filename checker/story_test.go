@@ -184,6 +184,7 @@ type trial struct {
 	summary []string // parts of the first violation's sentence
 	reason  string
 	fault   string // beginning of the first violation's fault
+	earlier string // and of its earlier one
 	count   int    // of violations, where it matters
 	skipped bool   // the check does not apply
 }
@@ -215,6 +216,9 @@ func try(t *testing.T, name string, trials []trial) {
 			}
 			if !strings.HasPrefix(v.Fault, tt.fault) || tt.fault == "" && v.Fault != "" {
 				t.Errorf("fault %q, want %q", v.Fault, tt.fault)
+			}
+			if !strings.HasPrefix(v.Earlier, tt.earlier) || tt.earlier == "" && v.Earlier != "" {
+				t.Errorf("earlier fault %q, want %q", v.Earlier, tt.earlier)
 			}
 			for _, part := range tt.summary {
 				if !strings.Contains(v.Summary, part) {

@@ -118,7 +118,7 @@ func (f *Facts) fallen(a *Acquisition, l lapse, at int64) Found {
 	if l.cause == lapseNever {
 		from = a.Invoked
 	}
-	return Found{Kind: leaseKinds[l.cause], Ops: ops, Fault: f.blame(from, at),
+	return Found{Kind: leaseKinds[l.cause], Ops: ops, suspects: f.blame(from, at),
 		Summary: fmt.Sprintf(how, a.Client, where, f.at(at), promise, l.by)}
 }
 

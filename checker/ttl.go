@@ -117,7 +117,7 @@ func (t *lengths) oneInstant(i int, s *touch) bool {
 
 func (t *lengths) add(kind string, s *touch, what string) {
 	f := t.facts
-	t.found = append(t.found, Found{Kind: kind, Ops: []int{s.index}, Fault: f.active(s.t, s.t),
+	t.found = append(t.found, Found{Kind: kind, Ops: []int{s.index}, suspects: f.active(s.t, s.t),
 		Summary: fmt.Sprintf("the %s of %s at %s left its key on %s with %s.", s.Cmd, s.Client, f.at(s.t), s.Node, what)})
 }
 
@@ -139,7 +139,7 @@ func (t *lengths) absent(a *Acquisition) {
 	if last == nil {
 		return
 	}
-	t.found = append(t.found, Found{Kind: Gone, Ops: []int{last.index, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+	t.found = append(t.found, Found{Kind: Gone, Ops: []int{last.index, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
 		Summary: fmt.Sprintf("%s was told at %s that it holds %s, but right after its %s at %s the key was absent from %s: a TTL of nothing deletes.",
 			a.Client, f.at(a.Done), f.theLock(a.Lock), last.Cmd, f.at(last.t), last.Node)})
 }

@@ -99,7 +99,7 @@ func (f *Facts) changedReads() []Found {
 				break
 			}
 		}
-		found = append(found, Found{Kind: ReadChanged, Code: ConcurrentModification, Ops: ops, Fault: f.active(a.Done, x.T),
+		found = append(found, Found{Kind: ReadChanged, Code: ConcurrentModification, Ops: ops, suspects: f.active(a.Done, x.T),
 			Summary: fmt.Sprintf("%s read version %d at %s and version %d at %s under one lock for reading%s: the resource changed under a reader.",
 				x.Client, was.Version, f.at(was.T), x.Version, f.at(x.T), by)})
 	}
@@ -118,7 +118,7 @@ func (f *Facts) lostUpdate(w Arrival, writer map[int64]int) Found {
 		victim = fmt.Sprintf(" by %s at %s", v.Client, f.at(v.T))
 	}
 	// Either writer may be the one who was late, or was let in too early.
-	found.Fault = f.blameSince(w.T, f.ByAcq[w.Acq], lost)
+	found.suspects = f.blameSince(w.T, f.ByAcq[w.Acq], lost)
 	found.Summary = fmt.Sprintf("%s wrote version %d at %s over version %d, but it had read version %d: the update%s was lost.",
 		w.Client, w.Version, f.at(w.T), w.Before, w.Seen, victim)
 	return found

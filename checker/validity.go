@@ -61,7 +61,7 @@ func validity(f *Facts) Result {
 			until := *f.History.Events[i].Op.Until
 			worst = max(worst, until-end)
 			if until-end > int64(mostEarly)+f.slack() {
-				found = append(found, Found{Kind: TooLate, Ops: []int{a.DoneIndex, i}, Fault: f.active(a.Invoked, f.History.Events[i].T),
+				found = append(found, Found{Kind: TooLate, Ops: []int{a.DoneIndex, i}, suspects: f.active(a.Invoked, f.History.Events[i].T),
 					Summary: fmt.Sprintf("%s was told at %s that its lease lasts until %s, but the server keeps its token until %s only: %s too long.",
 						a.Client, f.at(f.History.Events[i].T), f.at(until), f.at(end), f.long(until-end))})
 				break // a lock that is wrong once is wrong every time
@@ -92,7 +92,7 @@ func (f *Facts) over(a *Acquisition) (Found, bool) {
 	if heard <= after(end, mostEarly+time.Duration(f.slack())) {
 		return Found{}, false
 	}
-	return Found{Kind: OverAtGrant, Ops: []int{a.InvokeIndex, a.DoneIndex}, Fault: f.active(a.Invoked, a.Done),
+	return Found{Kind: OverAtGrant, Ops: []int{a.InvokeIndex, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
 		Summary: fmt.Sprintf("%s was told at %s that it holds %s (asked at %s), when %s at %s, %s earlier: the grant was over before it began.",
 			a.Client, f.at(a.Done), f.theLock(a.Lock), f.at(a.Invoked), what, f.at(end), f.long(a.Done-end))}, true
 }

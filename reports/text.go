@@ -253,7 +253,8 @@ func checkWidth(rs []checker.Result) int {
 	return n
 }
 
-// sentence is a violation in words, with the fault that was active.
+// sentence is a violation in words, with the fault that was active or may have
+// led to it before.
 func sentence(v checker.Found) string {
 	s := strings.TrimSpace(v.Summary)
 	if s == "" {
@@ -261,6 +262,9 @@ func sentence(v checker.Found) string {
 	}
 	if v.Fault != "" && !strings.Contains(s, v.Fault) {
 		s += " Active fault: " + strings.TrimSuffix(v.Fault, ".") + "."
+	}
+	if v.Earlier != "" {
+		s += " Earlier fault: " + strings.TrimSuffix(v.Earlier, ".") + "."
 	}
 	return s
 }
