@@ -127,9 +127,47 @@ func (o *owning) own(s *touch) {
 		return
 	}
 	f := o.facts
+	if b := f.otherThread(a, s); b != nil {
+		what, ops := "acquire", []int{a.DoneIndex, b.InvokeIndex, s.index}
+		if b.ReleaseIndex >= 0 && b.ReleaseIndex < s.index {
+			what, ops[1] = "release", b.ReleaseIndex
+		}
+		slices.Sort(ops)
+		o.found = append(o.found, Found{Kind: StaleRelease, Ops: ops, suspects: f.blame(o.since(s), s.t),
+			Summary: fmt.Sprintf("the %s of thread %d of %s took away the token of thread %d on %s at %s, while thread %[4]d still believed in the hold granted at %[7]s and had not released it: one thread acted on another's hold.",
+				what, b.Thread, s.Client, a.Thread, s.Node, f.at(s.t), f.at(a.Done))})
+		return
+	}
 	o.found = append(o.found, Found{Kind: StaleRelease, Ops: []int{a.DoneIndex, s.index}, suspects: f.blame(o.since(s), s.t),
 		Summary: fmt.Sprintf("a command of %s took away its own token on %s at %s, while it still believed in the hold granted at %s and had not released it: an old request acted on a newer hold.",
 			s.Client, s.Node, f.at(s.t), f.at(a.Done))})
+}
+
+// otherThread finds the acquisition of another thread of the same client whose
+// call was under way when a command took away an acquisition's token, and made
+// it. It is not known where a fault may have held up an older request.
+//
+//	0    c1's thread 0 acquires, token c1#1
+//	10   the key ends; thread 1 acquires, and the lock object writes c1#1 again
+//	12   thread 0 releases, finds c1#1, and deletes thread 1's hold
+func (f *Facts) otherThread(a *Acquisition, s *touch) *Acquisition {
+	if f.heldUp(s.Client, s.Node, s.t) {
+		return nil
+	}
+	for _, b := range f.Acquisitions {
+		if b.InvokeIndex > s.index {
+			break
+		}
+		if b.Client != s.Client || b.Lock != a.Lock || b.Thread == a.Thread {
+			continue
+		}
+		acquiring := b.Pending() || s.index < b.DoneIndex
+		releasing := b.ReleaseIndex >= 0 && b.ReleaseIndex < s.index && (b.ReleaseDoneIndex < 0 || s.index < f.soon(b.ReleaseDoneIndex))
+		if acquiring || releasing {
+			return b
+		}
+	}
+	return nil
 }
 
 // mostThreads is how many acquisitions under one token may be under way at

@@ -29,6 +29,10 @@ func TestOwnership(t *testing.T) {
 		{name: "an expiry that no event shows", want: Pass, history: story(join(taken(1, "c1", 1, "c1#1"), taken(12, "c2", 2, "c2#1"))...)},
 		{name: "an old release deletes the client's newer hold", want: Violation, kind: StaleRelease, ops: []int{8, 9}, summary: []string{"took away its own token on n1 at 6.50s", "hold granted at 6.00s"},
 			history: story(join(taken(1, "c1", 1, "c1#1"), given(5, "c1", 1), taken(6, "c1", 2, "c1#1"), gone(6.5, "n1", "c1", "EVALSHA"), note(7, "c1", history.Worked, 2))...)},
+		{name: "another thread's release deletes the hold", want: Violation, kind: StaleRelease, ops: []int{6, 7, 8}, summary: []string{"the release of thread 0 of c1 took away the token of thread 1 on n1 at 13.10s, while thread 1 still believed in the hold granted at 12.00s", "one thread acted on another's hold"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), ofThread(1, taken(12, "c1/7", 2, "c1#1")), invoke(13, "c1", history.Release, 1), gone(13.1, "n1", "c1", "EVALSHA"), ok(13.2, "c1", history.Release, 1))...)},
+		{name: "the other thread's call is over", want: Violation, kind: StaleRelease, ops: []int{6, 9}, summary: []string{"an old request acted on a newer hold"},
+			history: story(join(taken(1, "c1", 1, "c1#1"), gone(10.951, "n1", "", history.Expired), ofThread(1, taken(12, "c1/7", 2, "c1#1")), invoke(13, "c1", history.Release, 1), fail(13.2, "c1", history.Release, 1), gone(13.3, "n1", "c1", "EVALSHA"), note(14, "c1/7", history.Worked, 2))...)},
 		{name: "an old release deletes what an old hold left on another node", want: Pass,
 			history: story(join(invoke(0, "c1", history.Acquire, 1), server(0.4, "n1", "c1", "SET", "c1#1", 10), server(0.5, "n2", "c1", "SET", "c1#1", 10), ok(1, "c1", history.Acquire, 1), given(5, "c1", 1),
 				taken(6, "c1", 2, "c1#1"), gone(6.5, "n2", "c1", "EVALSHA"), note(7, "c1", history.Worked, 2))...)},
@@ -47,4 +51,14 @@ func TestOwnership(t *testing.T) {
 func skewed(e history.Event, by float64) history.Event {
 	e.Server.Clock += int64(by * 1e9)
 	return e
+}
+
+// ofThread moves a client's ops to another of its threads.
+func ofThread(n int, events []history.Event) []history.Event {
+	for _, e := range events {
+		if e.Op != nil {
+			e.Op.Thread = n
+		}
+	}
+	return events
 }
