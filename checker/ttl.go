@@ -35,6 +35,9 @@ const ttlTolerance = 20
 //	0.001   c1 dies
 //	        ... nobody is ever granted the lock again
 //	never   PEXPIRE
+//
+// Where a fault had held a command up, its time under way may be what is missing,
+// see [lengths.wait].
 func timeToLive(f *Facts) Result {
 	if why := f.untraced(); why != "" {
 		return Result{Verdict: Unknown, Reason: why + ", so no TTL was seen"}
@@ -44,10 +47,10 @@ func timeToLive(f *Facts) Result {
 	}
 	r := Result{Verdict: Pass, Applies: true}
 	t := &lengths{facts: f, first: map[string]int64{}}
-	granted := map[string]bool{}
+	granted := map[string]*Acquisition{}
 	for _, a := range f.Acquisitions {
-		if a.Held() && a.Alias != "" {
-			granted[a.Alias] = true
+		if a.Held() && a.Alias != "" && granted[a.Alias] == nil {
+			granted[a.Alias] = a
 		}
 	}
 	for i := range f.keys.touches {
@@ -77,7 +80,7 @@ type lengths struct {
 	found []Found
 }
 
-func (t *lengths) judge(i int, s *touch, granted bool) {
+func (t *lengths) judge(i int, s *touch, granted *Acquisition) {
 	f := t.facts
 	asked := f.History.Header.TTL.Milliseconds()
 	off := max(asked/ttlTolerance, f.keys.noise)
@@ -92,12 +95,37 @@ func (t *lengths) judge(i int, s *touch, granted bool) {
 		}
 	case s.PTTL > asked+f.keys.noise:
 		t.add(TooLong, s, fmt.Sprintf("a TTL of %v, although %v was asked for", millis(s.PTTL), millis(asked)))
-	case !granted:
+	case granted == nil:
+	case t.wait(s, granted):
 	case s.made() && s.PTTL < asked-off:
 		t.add(TooShort, s, fmt.Sprintf("a TTL of %v, although %v was asked for: the lease ends before its time", millis(s.PTTL), millis(asked)))
 	case !s.made() && known && first > 0 && s.PTTL < min(first, asked)-off:
 		t.add(Shrinks, s, fmt.Sprintf("a TTL of %v, although it was granted with %v: a renewal made the lease shorter", millis(s.PTTL), millis(first)))
 	}
+}
+
+// wait says whether a TTL is short by the time for which a fault held its command
+// up. An absolute end (PXAT, EXAT, PEXPIREAT), which a script may hide, is one TTL
+// after the request was made, whenever it arrives:
+//
+//	3    c1 makes a renewal, "until 13", and is paused before it sends it
+//	6    it goes on; the command leaves 7, and the lease is longer than before
+//
+// The request cannot have been made before the acquire, nor a renewal before the
+// key's last end was set: a lease that became shorter became shorter.
+func (t *lengths) wait(s *touch, a *Acquisition) bool {
+	f := t.facts
+	made := s.t - int64(millis(f.History.Header.TTL.Milliseconds()-s.PTTL))
+	if made < a.Invoked || !s.made() && s.moved < 0 {
+		return false
+	}
+	return slices.ContainsFunc(f.Faults, func(x Fault) bool {
+		until := int64(never)
+		if slices.Contains(standstill, x.Fault) { // at its end, a request goes on its way
+			until = after(x.ends(), f.History.Header.TTL/ttlTolerance)
+		}
+		return x.Start <= s.t && x.ends() >= made && until >= s.t && (x.hits(s.Client, s.Node) || x.delaysRequest(s.Client, s.Node))
+	})
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
