@@ -33,8 +33,8 @@ const orphanGrace = 4
 //
 // What nobody could clean up is no violation, if it ends with its TTL: the
 // client dead or paused, the link cut or slow, the node down at some moment
-// between the call that should have cleaned up and the end of the grace; or a
-// request that the network delivered when its acquire was over:
+// between the call that should have cleaned up and the end of the grace (but see
+// [leftovers.kept]); or a request that the network delivered when its acquire was over:
 //
 //	0    c1's SET leaves and is held up; c1 gives up at 3
 //	5    it arrives and is granted, to nobody; the key ends at 15
@@ -230,12 +230,32 @@ func (o *leftovers) late(p place, l *life, t tenure) bool {
 	return false
 }
 
+// kept says whether a fault kept the client from cleaning up. A pause does not,
+// if it began before the client can have been at it and was over before its
+// acquire was refused:
+//
+//	0.9  c1 invokes acquire; it is paused at 1
+//	1    its SET runs; the reply waits in its socket
+//	12   it goes on, reads "yes", finds it used up and says no, all at once
+//
+// Begun later, the pause may have met the clean-up itself, and used up the time
+// that was set for it.
+func (o *leftovers) kept(p place, l *life, t tenure) bool {
+	f := o.facts
+	soonest := after(l.From, f.History.Header.TTL/ttlTolerance) // the first clean-up
+	return slices.ContainsFunc(f.Faults, func(x Fault) bool {
+		if x.Start > t.To+o.grace || x.ends() < t.cleanup || !x.hits(l.client, p.node) {
+			return false
+		}
+		return x.Fault != "pause" || t.a.Outcome != history.Fail || x.Start > soonest || x.Stop >= t.To
+	})
+}
+
 // left judges a stretch in which a key was there and nobody answered for it.
 func (o *leftovers) left(p place, l *life, t tenure, free Interval, toTheEnd bool) bool {
 	f := o.facts
 	final := &f.keys.touches[l.touches[len(l.touches)-1]]
-	_, hindered := f.hindered(l.client, p.node, t.cleanup, t.To+o.grace)
-	hindered = hindered || o.late(p, l, t) || t.a.CrashIndex >= 0
+	hindered := o.kept(p, l, t) || o.late(p, l, t) || t.a.CrashIndex >= 0
 	renewed := o.renewed(p, l, free)
 	long := free.To-free.From > o.grace
 	kind, what := "", ""
