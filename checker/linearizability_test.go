@@ -1,11 +1,15 @@
 package checker
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/holdfast-io/holdfast/checker/sweep"
 	"github.com/holdfast-io/holdfast/history"
 )
 
@@ -216,4 +220,76 @@ func TestCorrectLock(t *testing.T) {
 	if overruns < 20 {
 		t.Errorf("only %d runs with an overrun: the simulation is too tame", overruns)
 	}
+}
+
+// TestContradictionsAreMinimal: of the grants that a violation lists, none can be
+// left out: the others have an order.
+func TestContradictionsAreMinimal(t *testing.T) {
+	kinds := map[string]func(*history.Header){
+		"fenced":    func(h *history.Header) { h.Abilities = []string{"fence"} },
+		"readers":   readersAndWriters,
+		"reentrant": reentrant,
+		"permits":   permits(2),
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			judged, long := 0, 0
+			for seed := range uint64(600) {
+				rng := rand.New(rand.NewPCG(seed, 7))
+				var events []history.Event
+				for n := range 10 {
+					at := 1.5*float64(n) + rng.Float64()
+					who := []string{"c1", "c2", "c3"}[n%3]
+					events = append(events, grantOf(rng, at, who, n+1)...)
+				}
+				f := Gather(with(story(timely(events)...), kind))
+				r := linearizability(f)
+				if r.Verdict != Violation {
+					continue
+				}
+				judged++
+				involved := map[int]*Acquisition{}
+				for _, i := range r.Violations[0].Ops {
+					acq := f.History.Events[i].Op.Acq
+					involved[acq] = f.ByAcq[acq]
+				}
+				if len(involved) > 2 {
+					long++
+				}
+				for out := range involved {
+					var rest []*Acquisition
+					for _, a := range f.Acquisitions {
+						if involved[a.Acq] != nil && a.Acq != out {
+							rest = append(rest, a)
+						}
+					}
+					if sweep.Check(f.rules(), f.operations(newHolds(rest))).Verdict == sweep.Illegal {
+						t.Fatalf("seed %d: %v is a contradiction without acquisition %d", seed, r.Violations[0].Ops, out)
+					}
+				}
+			}
+			if judged < 50 || name == "permits" && long < 10 {
+				t.Errorf("%d contradictions, %d of more than two grants: too few", judged, long)
+			}
+		})
+	}
+}
+
+// grantOf is a grant with a fence and a mode, and its release if it has one.
+func grantOf(rng *rand.Rand, at float64, who string, acq int) []history.Event {
+	who += "/" + strconv.Itoa(100+acq)
+	invoked, granted := invoke(at, who, history.Acquire, acq), fence(ok(at+0.2+3*rng.Float64(), who, history.Acquire, acq), uint64(acq+rng.IntN(3)))
+	invoked.Op.Mode = []string{history.Reading, history.Writing}[rng.IntN(2)]
+	granted.Op.Mode = invoked.Op.Mode
+	out := []history.Event{invoked, granted}
+	if free := float64(granted.T)/1e9 + 0.3*rng.Float64(); rng.IntN(20) > 0 {
+		out = append(out, invoke(free, who, history.Release, acq), ok(free+0.1+rng.Float64(), who, history.Release, acq))
+	}
+	return out
+}
+
+// timely puts events in the order of their times.
+func timely(events []history.Event) []history.Event {
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.T, b.T) })
+	return events
 }
