@@ -23,6 +23,10 @@ const (
 	// NoButDeleted: a release was told that nothing was held, when it had just
 	// deleted its own key.
 	NoButDeleted = "no-but-deleted"
+	// NoButQuorum: an acquire was told no, when a quorum had voted for it.
+	NoButQuorum = "no-but-quorum"
+	// YesButKept: a release was told yes, and a quorum went on to carry its token.
+	YesButKept = "yes-but-kept"
 	// GaveUpEarly: a lock that promises to wait did not.
 	GaveUpEarly = "gave-up-early"
 )
@@ -62,8 +66,11 @@ var noes = []string{saidNo, tooLate, unreachable}
 //     which takes the key now.
 //   - A lock whose release has no answer to give (the header says so).
 //
-// Where a quorum decides, a release has many answers and is not judged, and a
-// vote that stays is a lie only if the lock did not even try to give it back.
+// Where a quorum decides, a vote that stays is a lie only if the lock did not even
+// try to give it back. A release that says yes is one only if a quorum goes on to
+// carry the token, and one that says no only if it has deleted a quorum of keys:
+// that nothing is left of a lease is no reason for a no, since Redlock's release
+// does not look. See quorumanswers.go.
 func answers(f *Facts) Result {
 	switch why := f.untraced(); {
 	case why != "":
@@ -74,6 +81,8 @@ func answers(f *Facts) Result {
 	looks := []func(*Acquisition) (Found, bool){f.noButKept, f.noButValid, f.gaveUpEarly}
 	if f.quorum() == 1 {
 		looks = append(looks, f.yesButGone, f.noButDeleted)
+	} else {
+		looks = append(looks, f.noButQuorum, f.yesButKept, f.noButDeleted)
 	}
 	r := Result{Verdict: Pass, Applies: true}
 	var found []Found
@@ -97,7 +106,7 @@ func answers(f *Facts) Result {
 	default:
 		return Result{Verdict: Unknown, Reason: "every client has several calls for the lock under way at once, so that nobody knows whose command was whose"}
 	}
-	return r.with(found, []string{NoButKept, NoButValid, YesButGone, NoButDeleted, GaveUpEarly})
+	return r.with(found, []string{NoButKept, NoButQuorum, NoButValid, YesButGone, YesButKept, NoButDeleted, GaveUpEarly})
 }
 
 // ambiguous says whether another acquisition of the lock by the same client was
@@ -276,15 +285,24 @@ func (f *Facts) noButDeleted(a *Acquisition) (Found, bool) {
 	if !sure || a.ReleaseOutcome != history.Fail || a.ReleaseCode != notHeld {
 		return Found{}, false
 	}
-	at := slices.IndexFunc(own, func(s *touch) bool { return carries(s.before, a.Alias) && !carries(s.Owner, a.Alias) })
-	if at < 0 || len(f.active(a.ReleaseInvoked, a.ReleaseDone)) > 0 {
+	deleted := map[string]bool{}
+	var s *touch
+	for _, x := range own {
+		if carries(x.before, a.Alias) && !carries(x.Owner, a.Alias) && len(deleted) < f.quorum() {
+			deleted[x.Node], s = true, x
+		}
+	}
+	if len(deleted) < f.quorum() || len(f.active(a.ReleaseInvoked, a.ReleaseDone)) > 0 {
 		return Found{}, false
 	}
-	s := own[at]
 	if slices.ContainsFunc(a.lapses, func(l lapse) bool { return l.From < s.t }) {
 		return Found{}, false
 	}
+	what := "its own key"
+	if f.quorum() > 1 {
+		what = fmt.Sprintf("its own keys on %d nodes, the last", len(deleted))
+	}
 	return Found{Kind: NoButDeleted, Ops: []int{a.ReleaseIndex, s.index, a.ReleaseDoneIndex},
-		Summary: fmt.Sprintf("%s's release of %s said at %s that nothing was held, but it had deleted its own key at %s.",
-			a.Client, f.theLock(a.Lock), f.at(a.ReleaseDone), f.at(s.t))}, true
+		Summary: fmt.Sprintf("%s's release of %s said at %s that nothing was held, but it had deleted %s at %s.",
+			a.Client, f.theLock(a.Lock), f.at(a.ReleaseDone), what, f.at(s.t))}, true
 }

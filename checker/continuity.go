@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 )
 
 const continuityName = "continuity"
@@ -146,7 +145,7 @@ func (f *Facts) lie(a *Acquisition, x confirmed, l lapse) Found {
 //	12   c1 extends: "yes"
 func (f *Facts) takeover(a *Acquisition, from, to int) *touch {
 	all := f.keys.touches
-	first := sort.Search(len(all), func(i int) bool { return all[i].index >= from })
+	first := f.keys.first(from)
 	owners := map[string]string{}
 	for _, p := range f.keys.places {
 		steps := f.keys.byPlace[p]

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/holdfast-io/holdfast/history"
@@ -214,6 +215,11 @@ func (f *Facts) restarted(node string, from, to int64) bool {
 		}
 	}
 	return false
+}
+
+// first is the first step at an event or after it.
+func (k *keys) first(index int) int {
+	return sort.Search(len(k.touches), func(i int) bool { return k.touches[i].index >= index })
 }
 
 // ownerOf is the client that wrote a token first: c1 for c1#2.

@@ -34,7 +34,7 @@ var kinds = map[string][]string{
 	"orphans":         {"left-for-ever", "kept-alive", "orphan"},
 	"loss-notice":     {"no-notice", "late-notice", "false-notice"},
 	"renewal":         {"stopped"},
-	"answers":         {"no-but-kept", "no-but-valid", "yes-but-gone", "no-but-deleted", "gave-up-early"},
+	"answers":         {"no-but-kept", "no-but-quorum", "no-but-valid", "yes-but-gone", "yes-but-kept", "no-but-deleted", "gave-up-early"},
 	"deadline":        {"never-returned", "late-return"},
 	"order":           {"overtaken"},
 	"load":            {"after-release", "storm"},
