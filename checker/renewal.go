@@ -25,8 +25,9 @@ const Stopped = "stopped"
 // neglected if for the whole of that half
 //
 //   - the holder stayed, alive, and its key was there;
-//   - no fault touched the client, the node or the links between them;
-//   - the client sent nothing for the key.
+//   - no fault touched the client, the node or the links between them, or enough
+//     nodes for a quorum were so;
+//   - the client sent nothing for the key, to any node.
 //
 // A lease that ended because the key was gone, or because a renewal was
 // refused, is another matter. So is one that a fault disturbed in its second
@@ -35,8 +36,8 @@ func renewal(f *Facts) Result {
 	switch why := f.untraced(); {
 	case why != "":
 		return Result{Verdict: Unknown, Reason: why + ", so renewals are not seen"}
-	case f.quorum() > 1 || f.mutual() != "":
-		return Result{Verdict: Unknown, Reason: "renewals are judged where one holder has one key on one node"}
+	case f.mutual() != "":
+		return Result{Verdict: Unknown, Reason: f.mutual()}
 	case !f.renewsItself():
 		return Result{Verdict: Unknown, Reason: "no lease was renewed in the background"}
 	}
@@ -97,18 +98,24 @@ func (f *Facts) neglected(a *Acquisition, end int64) (Found, bool) {
 	if slices.ContainsFunc(a.lapses, func(l lapse) bool { return l.From < end-half/5 }) {
 		return Found{}, false
 	}
-	node := ""
+	nodes := map[string]bool{}
 	for _, i := range f.keys.of(a.Client, a.InvokeIndex, len(f.History.Events)) {
 		s := &f.keys.touches[i]
 		if s.key != a.key {
 			continue
 		}
-		node = s.Node
+		nodes[s.Node] = true
 		if s.t > from && s.t < end+f.slack() {
 			return Found{}, false
 		}
 	}
-	if f.disturbed(a.Client, node, from, end) {
+	reached := 0
+	for node := range nodes {
+		if !f.disturbed(a.Client, node, from, end) {
+			reached++
+		}
+	}
+	if reached < f.quorum() {
 		return Found{}, false
 	}
 	last := a.DoneIndex

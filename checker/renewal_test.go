@@ -41,3 +41,36 @@ func TestRenewal(t *testing.T) {
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
 	})
 }
+
+// TestRenewalOfAQuorum: two of three nodes decide.
+func TestRenewalOfAQuorum(t *testing.T) {
+	on := func(at float64, who, cmd, token string) (out []history.Event) {
+		for _, node := range []string{"n1", "n2", "n3"} {
+			out = append(out, server(at, node, who, cmd, token, 10))
+		}
+		return out
+	}
+	absent := func(at float64, who string) (out []history.Event) {
+		for _, node := range []string{"n1", "n2", "n3"} {
+			out = append(out, gone(at, node, who, "EVALSHA"))
+		}
+		return out
+	}
+	held := join(invoke(0.9, "c1", history.Acquire, 1), on(0.95, "c1", "SET", "c1#1"), ok(1, "c1", history.Acquire, 1))
+	left := join(note(10.85, "c1", history.Lost, 1), invoke(10.85, "c1", history.Release, 1), absent(10.87, "c1"), ok(10.9, "c1", history.Release, 1))
+	// c2 shows that the lock renews itself.
+	renewed := join(invoke(29.9, "c2", history.Acquire, 2), on(29.95, "c2", "SET", "c2#1"), ok(30, "c2", history.Acquire, 2), on(33.3, "c2", "EVALSHA", "c2#1"),
+		note(36, "c2", history.Worked, 2), invoke(37, "c2", history.Release, 2), absent(37.1, "c2"), ok(37.2, "c2", history.Release, 2), final(50))
+	blip := func(on ...string) []history.Event {
+		return join(hit(6, 1, history.Start, "cut", on...), hit(7, 1, history.Stop, "cut", on...))
+	}
+	try(t, renewalName, []trial{
+		{name: "a lease that ends unrenewed", want: Violation, kind: Stopped, ops: []int{4, 4},
+			summary: []string{"c1's lease on the lock, last confirmed at 1.00s, ran out at 10.85s"}, history: three(join(held, left, renewed)...)},
+		{name: "a minority is cut off", want: Violation, kind: Stopped, ops: []int{4, 4}, fault: "cut", history: three(join(held, blip("c1->n3"), left, renewed)...)},
+		{name: "no quorum can be reached", want: Pass, history: three(join(held, blip("c1->n3", "n2->c1"), left, renewed)...)},
+		{name: "a try at one node", want: Pass, history: three(join(held, server(8, "n2", "c1", "EVALSHA", "c1#1", 2.95), left, renewed)...)},
+		{name: "a quorum was lost", want: Pass, history: three(join(held, gone(3, "n1", "", history.Lostkeys), gone(3, "n2", "", history.Lostkeys), left, renewed)...)},
+		{name: "a lock that never renews", want: Unknown, skipped: true, reason: "no lease was renewed in the background", history: three(join(held, left)...)},
+	})
+}
