@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-io/holdfast/history"
 )
@@ -19,40 +20,68 @@ const noQuorum = "QUORUM_NOT_REACHED"
 //	0.1    c1 gives the votes back and is told that there was no quorum
 //
 // Votes that split never are a quorum. A grant that came too late is told with
-// another code, and judged by noButValid. Only the simulator has no slowness but
-// that of its faults.
+// another code, and judged by noButValid; but an attempt that was used up may be
+// followed by one that split, which is what is told then. So the votes must have
+// been given back, or the answer given, within half a TTL. Slow nodes before the
+// first voter count as well, for a lock that waits for each: where a TTL is
+// short, they may use it up. Only the simulator has no slowness but that of its
+// faults.
 func (f *Facts) noButQuorum(a *Acquisition) (Found, bool) {
+	ttl := int64(f.History.Header.TTL)
 	if f.quorum() < 2 || !f.complete() || a.Outcome != history.Fail || !slices.Contains([]string{noQuorum, saidNo}, a.Code) {
 		return Found{}, false
 	}
-	since := a.Invoked - int64(f.History.Header.TTL)
-	votes := map[place]string{}
+	if ttl < int64(time.Second) && len(f.active(a.Invoked, a.Done)) > 0 {
+		return Found{}, false
+	}
+	b := &ballot{cast: map[place]*touch{}}
 	for _, i := range f.keys.between(a.InvokeIndex, a.DoneIndex) {
 		s := &f.keys.touches[i]
 		if !f.keys.judged(s.place) {
 			continue
 		}
-		mine := s.Client == a.Client && s.made() && ownerOf(s.Owner) == a.Client &&
-			!f.disturbed(a.Client, s.Node, since, a.Done) && !f.belated(a, s)
-		switch {
-		case mine:
-			votes[s.place] = s.Owner
-		case votes[s.place] != s.Owner:
-			delete(votes, s.place)
-		}
-		n := 0
-		for p, token := range votes {
-			if p.key == s.key && token == s.Owner {
-				n++
+		if was := b.cast[s.place]; was != nil && was.Owner != s.Owner {
+			if b.whole != nil && s.t-b.first <= ttl/2 {
+				return f.hadQuorum(a, b), true
 			}
+			delete(b.cast, s.place)
+			b.whole = nil
 		}
-		if mine && n >= f.quorum() {
-			return Found{Kind: NoButQuorum, Ops: []int{a.InvokeIndex, s.index, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
-				Summary: fmt.Sprintf("%s was told at %s that it did not get %s (%s), but at %s %d nodes carried its votes, which is a quorum, and nothing had kept their answers from it.",
-					a.Client, f.at(a.Done), f.theLock(a.Lock), a.Code, f.at(s.t), n)}, true
+		if s.Client == a.Client && s.made() && ownerOf(s.Owner) == a.Client && !f.disturbed(a.Client, s.Node, a.Invoked-ttl, a.Done) && !f.belated(a, s) {
+			b.vote(s, f.quorum())
 		}
 	}
+	if b.whole != nil && a.Done-b.first <= ttl/2 {
+		return f.hadQuorum(a, b), true
+	}
 	return Found{}, false
+}
+
+func (f *Facts) hadQuorum(a *Acquisition, b *ballot) Found {
+	return Found{Kind: NoButQuorum, Ops: []int{a.InvokeIndex, b.whole.index, a.DoneIndex}, suspects: f.active(a.Invoked, a.Done),
+		Summary: fmt.Sprintf("%s was told at %s that it did not get %s (%s), but at %s %d nodes carried its votes, which is a quorum, and nothing had kept their answers from it.",
+			a.Client, f.at(a.Done), f.theLock(a.Lock), a.Code, f.at(b.whole.t), f.quorum())}
+}
+
+// ballot is the votes of an acquire that stand: the commands that cast them, the
+// one that made them a quorum, and when the first of that quorum was cast.
+type ballot struct {
+	cast  map[place]*touch
+	whole *touch
+	first int64
+}
+
+func (b *ballot) vote(s *touch, quorum int) {
+	b.cast[s.place] = s
+	n, first := 0, s.t
+	for p, x := range b.cast {
+		if p.key == s.key && x.Owner == s.Owner {
+			n, first = n+1, min(first, x.t)
+		}
+	}
+	if n >= quorum && b.whole == nil {
+		b.whole, b.first = s, first
+	}
 }
 
 // between are the steps between two events.
