@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-io/holdfast/history"
 )
@@ -77,7 +78,7 @@ func (f *Facts) attribute(v *Found) {
 		switch {
 		case x.ends() >= first:
 			active = append(active, x)
-		case slices.Contains(leftBehind, v.Kind), v.Kind != Overrun && x.ends() >= first-longestWay*int64(f.History.Header.TTL) && f.heldUpFor(x, v):
+		case slices.Contains(leftBehind, v.Kind), v.Kind != Overrun && x.ends() >= first-x.holds(f.History.Header.TTL) && f.heldUpFor(x, v):
 			earlier = append(earlier, x)
 		}
 	}
@@ -112,8 +113,18 @@ func (f *Facts) beginning(v *Found) int64 {
 	return first
 }
 
-// holding are the faults that may deliver a request long after it was sent.
-var holding = []string{"pause", "stall", "cut", "partition", "delay"}
+// holds is for how long after its end a fault may still deliver a request that it
+// held up. What stood still goes on at once, give or take a retransmission; a slow
+// link takes the time that it takes.
+func (x *Fault) holds(ttl time.Duration) int64 {
+	switch x.Fault {
+	case "delay", "strike":
+		return longestWay * int64(ttl)
+	case "pause", "stall", "cut", "partition":
+		return int64(ttl) / roundGap
+	}
+	return 0
+}
 
 // heldUpFor says whether a fault may have held up a request of a client that has
 // a part in a violation.
@@ -125,7 +136,7 @@ func (f *Facts) heldUpFor(x *Fault, v *Found) bool {
 	return slices.ContainsFunc(v.Ops, func(i int) bool {
 		client := clientOf(&f.History.Events[i])
 		return client != "" && slices.ContainsFunc(nodes, func(node string) bool {
-			return slices.Contains(holding, x.Fault) && x.hits(client, node) || x.delaysRequest(client, node)
+			return x.holds(f.History.Header.TTL) > 0 && (x.hits(client, node) || x.delaysRequest(client, node))
 		})
 	})
 }

@@ -29,6 +29,10 @@ func TestAttribute(t *testing.T) {
 			history: story(join(over("delay", "c3->n1"), deleted(25))...)},
 		{name: "a node's clock holds nothing up", want: Violation, kind: ForeignDelete, ops: []int{4, 5},
 			history: story(join(over("clock", "n1"), deleted(25))...)},
+		{name: "a cut link that was whole again for a while", want: Violation, kind: ForeignDelete, ops: []int{4, 5},
+			history: story(join(over("cut", "c2->n1"), deleted(25))...)},
+		{name: "a cut link that was whole again just before", want: Violation, kind: ForeignDelete, ops: []int{4, 5}, earlier: "cut (c2->n1",
+			history: story(join(over("cut", "c2->n1"), deleted(21))...)},
 		{name: "too long ago", want: Violation, kind: ForeignDelete, ops: []int{4, 5},
 			history: story(join(over("delay", "c2->n1"), deleted(51))...)},
 	})
