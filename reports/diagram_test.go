@@ -84,6 +84,23 @@ func TestDiagramOfTheWaiting(t *testing.T) {
 	}
 }
 
+// TestDiagramOfWaitingThreads: each thread of a client that dies waits until then.
+func TestDiagramOfWaitingThreads(t *testing.T) {
+	s := newScript("calm", "basic")
+	for thread := range 2 {
+		s.at(0.01*float64(thread), history.Event{Op: &history.Op{Process: thread, Client: "c1", Thread: thread, F: history.Acquire, Type: history.Invoke, Lock: "orders", Acq: thread + 1}})
+	}
+	s.at(5, history.Event{Op: &history.Op{Client: "c1", F: history.Crash, Type: history.Note}})
+	s.at(10, history.Event{Op: &history.Op{Process: 2, Client: "c2", F: history.Acquire, Type: history.Invoke, Lock: "orders", Acq: 3}})
+	picture := Diagram(s.h, nil, 100, false)
+	for _, label := range []string{"c1/1", "c1/2"} {
+		l := laneOf(t, picture, label)
+		if n := strings.Count(l, "-"); n < 30 || n > 60 {
+			t.Errorf("%s waits until its client dies, half-way: %s", label, l)
+		}
+	}
+}
+
 func TestDiagramOfLittle(t *testing.T) {
 	if got := Diagram(nil, nil, 100, false); got != nil {
 		t.Errorf("of no history: %v", got)

@@ -124,7 +124,7 @@ func (p *picture) paintWaits(lanes *seats) {
 	since := map[int]int64{}
 	waiting, pending := map[int]bool{}, map[int]bool{}
 	died := map[string]int64{}
-	lastOf := map[int]*lane{}
+	lastOf, clientOf := map[int]*lane{}, map[int]string{}
 	for _, e := range p.h.Events {
 		if e.Op != nil && e.Op.F == history.Crash {
 			died[e.Op.Client] = e.T
@@ -144,7 +144,7 @@ func (p *picture) paintWaits(lanes *seats) {
 		if waiting[op.Process] {
 			l.paint(&p.frame, since[op.Process], e.T, '-')
 		}
-		since[op.Process], lastOf[op.Process] = e.T, l
+		since[op.Process], lastOf[op.Process], clientOf[op.Process] = e.T, l, op.Client
 		pending[op.Process] = op.Type == history.Invoke
 		waiting[op.Process] = op.Type == history.Invoke || op.Type == history.Fail
 	}
@@ -152,7 +152,7 @@ func (p *picture) paintWaits(lanes *seats) {
 	end := p.h.Events[len(p.h.Events)-1].T
 	for process, l := range lastOf {
 		to := end
-		if at, ok := died[l.label]; ok && at >= since[process] {
+		if at, ok := died[clientOf[process]]; ok && at >= since[process] {
 			to = at
 		}
 		if waiting[process] && pending[process] {
