@@ -247,7 +247,7 @@ func (o *leftovers) kept(p place, l *life, t tenure) bool {
 		if x.Start > t.To+o.grace || x.ends() < t.cleanup || !x.hits(l.client, p.node) {
 			return false
 		}
-		return x.Fault != "pause" || t.a.Outcome != history.Fail || x.Start > soonest || x.Stop >= t.To
+		return x.Fault != "pause" || t.a.Outcome != history.Fail || x.Start > soonest || x.StopIndex < 0 || x.StopIndex > t.a.DoneIndex
 	})
 }
 

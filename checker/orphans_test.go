@@ -25,6 +25,8 @@ func TestOrphans(t *testing.T) {
 		{name: "the link is cut when it should clean up", want: Pass, history: story(join(hit(0, 1, history.Start, "cut", "c1->n1"), left(hit(2.1, 1, history.Stop, "cut", "c1->n1"), end))...)},
 		{name: "paused when the key was made, and awake when its acquire was refused", want: Violation, kind: Orphan, ops: []int{0, 4, 2}, fault: "pause",
 			history: story(invoke(0.9, "c1", acquire, 1), hit(0.95, 1, history.Start, "pause", "c1"), server(1, "n1", "c1", "SET", "c1#1", 10), hit(1.9, 1, history.Stop, "pause", "c1"), fail(2, "c1", acquire, 1), end)},
+		{name: "refused at the moment at which it goes on", want: Violation, kind: Orphan, ops: []int{0, 4, 2}, fault: "pause",
+			history: story(invoke(0.9, "c1", acquire, 1), hit(0.95, 1, history.Start, "pause", "c1"), server(1, "n1", "c1", "SET", "c1#1", 10), hit(2, 1, history.Stop, "pause", "c1"), fail(2, "c1", acquire, 1), end)},
 		{name: "paused before the key was made", want: Violation, kind: Orphan, ops: []int{0, 4, 3}, fault: "pause",
 			history: story(invoke(0.8, "c1", acquire, 1), hit(0.85, 1, history.Start, "pause", "c1"), hit(0.9, 1, history.Stop, "pause", "c1"), server(1, "n1", "c1", "SET", "c1#1", 10), fail(2, "c1", acquire, 1), end)},
 		{name: "paused when it may have been cleaning up", want: Pass,
