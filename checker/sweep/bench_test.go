@@ -105,6 +105,7 @@ var cold = make([]byte, 96<<20)
 // 100,000 calls fits the cache of many processors, and judged again and again it
 // is up to twice as fast there, which one of 1,000,000 cannot be.
 func once(rules Rules, ops []Op) (Report, time.Duration) {
+	runtime.GC() // what the judge before left is kept for one collection
 	debug.FreeOSMemory()
 	for i := 0; i < len(cold); i += 64 {
 		cold[i]++

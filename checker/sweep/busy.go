@@ -54,13 +54,13 @@ func (j *judge) settled() bool {
 		instants = append(instants, h.core(at))
 	}
 	j.solids = merge(j.solids, instants, func(a, b core) bool {
-		return a.granted < b.granted || a.granted == b.granted && a.free < b.free
+		return a.from < b.from || a.from == b.from && a.to < b.to
 	})
 	if len(instants) == 0 {
 		return true
 	}
 	for i := 1; i < len(j.solids); i++ {
-		if j.solids[i-1].granted == j.solids[i].free {
+		if j.solids[i-1].from == j.solids[i].to {
 			return false
 		}
 	}
@@ -68,7 +68,7 @@ func (j *judge) settled() bool {
 	at := 0
 	j.open = slices.DeleteFunc(j.open, func(b busy) bool {
 		at = j.after(b, at)
-		return at > 0 && j.solids[at-1].free >= b.call
+		return at > 0 && j.solids[at-1].to >= b.call
 	})
 	return true
 }
@@ -171,7 +171,7 @@ type gap struct {
 
 // after is the first core that starts after a refusal.
 func (j *judge) after(b busy, near int) int {
-	return seek(len(j.solids), near, func(i int) bool { return j.solids[i].granted > b.ret })
+	return seek(len(j.solids), near, func(i int) bool { return j.solids[i].from > b.ret })
 }
 
 // gapOf finds the gap that a refusal returned in, near the place of another.

@@ -336,7 +336,7 @@ func (f *frontier) close(e event) {
 		f.waiting = slices.DeleteFunc(f.waiting, func(b int32) bool { return b == e.index })
 	case grants:
 		f.pending = slices.DeleteFunc(f.pending, func(c int32) bool { return f.cands[c].hold == e.index })
-		for f.next < len(f.j.solids) && f.j.solids[f.next].granted <= e.at {
+		for f.next < len(f.j.solids) && f.j.solids[f.next].from <= e.at {
 			f.next++
 		}
 	case frees:

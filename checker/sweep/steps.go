@@ -38,7 +38,7 @@ func (f *frontier) demand(e event) error {
 			return errBudget
 		}
 		if f.met(s, e) {
-			out.add(s)
+			f.put(&out, s)
 			continue
 		}
 		if e.kind == lasts {
@@ -74,8 +74,8 @@ func (f *frontier) explore(s *state, e event, out *collection) error {
 				continue
 			}
 			if e.kind == refused && f.met(n, e) {
-				out.add(n)
-			} else if seen.add(n) {
+				f.put(out, n)
+			} else if f.put(&seen, n) {
 				stack = append(stack, n)
 			}
 		}
@@ -83,6 +83,16 @@ func (f *frontier) explore(s *state, e event, out *collection) error {
 	f.steps += seen.steps
 	f.spare = append(f.spare, seen.all...) // what went on is a copy
 	return nil
+}
+
+// put adds a state that nobody else has. If another one covers it, nobody has it
+// any more.
+func (f *frontier) put(c *collection, s *state) bool {
+	if c.add(s) {
+		return true
+	}
+	f.spare = append(f.spare, s)
+	return false
 }
 
 // copy makes a state of its own of another one, in the place of one that nobody
@@ -149,13 +159,13 @@ func (f *frontier) finish(s *state, e event, out *collection) {
 			return // it went its other way
 		}
 		if n := f.grant(s, e.index); n != nil {
-			out.add(n)
+			f.put(out, n)
 		}
 	case grants:
 		for _, c := range f.candidates(e.index) {
 			if n := f.grant(s, c); n != nil {
 				n.early = without(n.early, e.index)
-				out.add(n)
+				f.put(out, n)
 			}
 		}
 	case frees:
@@ -163,7 +173,7 @@ func (f *frontier) finish(s *state, e event, out *collection) {
 			n := f.copy(s)
 			n.active = without(s.active, e.index)
 			n.open = s.open && len(n.active) > 0
-			out.add(n)
+			f.put(out, n)
 		}
 	}
 }
@@ -242,8 +252,8 @@ func (f *frontier) shut(c *candidate) bool {
 		if h.hold == c.hold {
 			return false
 		}
-		if h.granted > f.now {
-			return h.granted < c.granted && excludes(h.class, c.class)
+		if h.from > f.now {
+			return h.from < c.granted && excludes(h.class, c.class)
 		}
 	}
 	return false

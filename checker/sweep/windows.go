@@ -156,7 +156,7 @@ func (f *frontier) enter(w *window) {
 	f.pending = slices.DeleteFunc(f.pending, func(c int32) bool {
 		return !f.cands[c].optional && f.j.holds[f.cands[c].hold].granted < w.from
 	})
-	for f.next < len(f.j.solids) && f.j.solids[f.next].granted < w.from {
+	for f.next < len(f.j.solids) && f.j.solids[f.next].from < w.from {
 		f.next++
 	}
 }
@@ -168,10 +168,10 @@ func (f *frontier) within(t int64) []int32 {
 	if j.rules.Model != Semaphore {
 		return nil
 	}
-	for ; f.passed < len(j.solids) && j.solids[f.passed].granted < t; f.passed++ {
+	for ; f.passed < len(j.solids) && j.solids[f.passed].from < t; f.passed++ {
 		f.inside = append(f.inside, j.solids[f.passed])
 	}
-	f.inside = slices.DeleteFunc(f.inside, func(c core) bool { return c.free <= t })
+	f.inside = slices.DeleteFunc(f.inside, func(c core) bool { return c.to <= t })
 	active := make([]int32, 0, len(f.inside))
 	for _, c := range f.inside {
 		active = append(active, f.first[c.hold])
