@@ -41,16 +41,15 @@ func (f *frontier) demand(e event) error {
 			f.put(&out, s)
 			continue
 		}
-		if e.kind == lasts {
-			out.add(s)
-		}
+		kept := e.kind == lasts && out.add(s)
 		if err := f.explore(s, e, &out); err != nil {
 			return err
 		}
-		if e.kind != lasts {
+		if !kept {
 			f.spare = append(f.spare, s)
 		}
 	}
+	f.spare = append(f.spare, out.dropped...)
 	f.steps += out.steps
 	f.ways = out.all
 	return nil
@@ -81,7 +80,7 @@ func (f *frontier) explore(s *state, e event, out *collection) error {
 		}
 	}
 	f.steps += seen.steps
-	f.spare = append(f.spare, seen.all...) // what went on is a copy
+	f.spare = append(append(f.spare, seen.all...), seen.dropped...) // what went on is a copy
 	return nil
 }
 
@@ -98,12 +97,14 @@ func (f *frontier) put(c *collection, s *state) bool {
 // copy makes a state of its own of another one, in the place of one that nobody
 // has any more.
 func (f *frontier) copy(s *state) *state {
-	n := &state{}
 	if last := len(f.spare) - 1; last >= 0 {
-		n, f.spare = f.spare[last], f.spare[:last]
+		n := f.spare[last]
+		f.spare = f.spare[:last]
+		*n = *s
+		return n
 	}
-	*n = *s
-	return n
+	n := *s
+	return &n
 }
 
 // obvious takes the step if there is one state and one step, as nearly always.

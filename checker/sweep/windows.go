@@ -150,8 +150,9 @@ func (f *frontier) enter(w *window) {
 	active := f.within(w.from)
 	var fresh collection
 	for _, s := range f.ways {
-		fresh.add(&state{active: active, spent: s.spent, used: s.used, fence: w.fence})
+		f.put(&fresh, f.copy(&state{active: active, spent: s.spent, used: s.used, fence: w.fence}))
 	}
+	f.spare = append(append(f.spare, f.ways...), fresh.dropped...)
 	f.ways = fresh.all
 	f.pending = slices.DeleteFunc(f.pending, func(c int32) bool {
 		return !f.cands[c].optional && f.j.holds[f.cands[c].hold].granted < w.from
