@@ -212,23 +212,23 @@ type ticket struct {
 	hold            int32
 }
 
-// queue notes whether an answered acquire with a fence comes after the one before
-// in every respect: fence, grant and return. Where all do, the fences say nothing
-// that the times do not, and need not be sorted. Nothing makes the grant of an
-// answered acquire earlier than its return, since no release of it was called
-// before that.
-func (j *judge) queue(op *Op) {
+// disorder is told of an answered acquire with a fence that does not come after
+// the one before, j.last, in every respect: fence, grant and return. Where all do,
+// the fences say nothing that the times do not, and need not be sorted. Nothing
+// makes the grant of an answered acquire earlier than its return, since no release
+// of it was called before that.
+func (j *judge) disorder(op *Op) {
 	t := ticket{fence: op.Fence, called: op.Call, granted: op.Return, hold: int32(len(j.holds))}
-	if j.last.fence != 0 {
-		j.mixed = j.mixed || j.last.fence >= t.fence || j.last.granted > t.granted
-		if j.last.granted == t.granted {
-			if n := len(j.tied); n == 0 || j.tied[n-1].hold != j.last.hold {
-				j.tied = append(j.tied, j.last)
-			}
-			j.tied = append(j.tied, t)
+	switch {
+	case j.last.fence == 0: // there is none before
+	case j.last.fence >= t.fence || j.last.granted > t.granted:
+		j.mixed = true
+	default:
+		if n := len(j.tied); n == 0 || j.tied[n-1].hold != j.last.hold {
+			j.tied = append(j.tied, j.last)
 		}
+		j.tied = append(j.tied, t)
 	}
-	j.last = t
 }
 
 // timely says that the order of the times is that of the fences, except where two

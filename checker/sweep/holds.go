@@ -103,7 +103,10 @@ func (j *judge) read() string {
 		}
 		index.set(op.Hold, int32(len(j.holds))+1)
 		if fenced && op.Outcome == OK && op.Fence != 0 {
-			j.queue(op)
+			if op.Fence <= j.last.fence || op.Return <= j.last.granted {
+				j.disorder(op)
+			}
+			j.last.fence, j.last.called, j.last.granted, j.last.hold = op.Fence, op.Call, op.Return, int32(len(j.holds))
 		}
 		h := hold{called: op.Call, granted: op.Return, free: op.LeaseEnd, freed: Infinity,
 			class: j.class(int32(i)), acquire: int32(i), ended: -1, deadline: -1, yes: -1, optional: op.Outcome == Unknown}
@@ -120,7 +123,10 @@ func (j *judge) read() string {
 	j.memory.solids = room(j.memory.solids, len(j.holds))
 	j.solids = j.memory.solids
 	for i := range j.holds {
-		j.settle(int32(i))
+		// Of a solid hold with answers all is known, and so of most.
+		if h := &j.holds[i]; h.optional || h.free <= h.granted || h.free > h.freed {
+			j.settle(int32(i))
+		}
 		j.place(int32(i))
 	}
 	return ""
