@@ -103,7 +103,13 @@ func (j *judge) unite() {
 }
 
 // permitted is overlap for a semaphore: it sweeps over the starts and ends of
-// cores, ends first. Its blocks have no class: whoever asks finds all permits
+// cores, ends first, since cores are open at both ends and a permit that is given
+// back can be taken at that instant:
+//
+//	A [1 2]....[5 5]              one permit: starts first, there would be two
+//	B      [4 5]....[8 9]         holds at 5
+//
+// Its blocks have no class: whoever asks finds all permits
 // taken.
 func (j *judge) permitted(wanted bool) *finding {
 	ends := make([]int64, len(j.solids))
@@ -239,11 +245,12 @@ func (j *judge) disorder(op *Op) {
 //	A [1 5].......[9 10]  fence 1    A held from before B on, and at 5, so B had no
 //	B [4 5][5 6]          fence 2    place; by their times, B may have come first
 //
-// A hold that may have been granted at several moments is not where its return is:
+// A hold that may have been granted at several moments need not have held at the
+// instant of its return, and finds a place that its fence forbids:
 //
-//	A [1     9]           fence 1, lease ends at 4     A was granted at 6 or later,
-//	X     [4 5]..[6 7]                                 and B before that; by its
-//	B            [6    12]  fence 2, ...               return, A could be anywhere
+//	A    [4 5]........[11 12]  fence 1      B has room at 3, but A came first,
+//	B [1          10]          fence 2      and leaves none until B has returned
+//	     lease ends at 3
 func (j *judge) timely() bool { return !j.mixed && !j.loose }
 
 // tickets lists the holds with fences as they stand in the history.
@@ -291,7 +298,11 @@ func (j *judge) repeated(group []ticket) *finding {
 		// Each is granted while an earlier one surely holds, or else whether it
 		// can have been depends on what the calls around them leave room for. If
 		// it was granted at the very end of the one before, somebody else who
-		// must have held at that instant breaks the nest.
+		// must have held at that instant breaks the nest:
+		//
+		//	A [5 5]  fence 2, lease ends at 9
+		//	X      [9 9]  lease ended, held at 9    before X, C cannot be granted:
+		//	C      [9 9]  fence 2, of A's owner     A holds; after X, it is no nest
 		if h.granted >= reach || !h.solid() || !one.solid() {
 			j.contested = true
 		}
@@ -302,7 +313,13 @@ func (j *judge) repeated(group []ticket) *finding {
 
 // placeFenced places the holds that are not solid in the order of their
 // fences, each as early as it can be. Early is best: whoever comes later in the
-// order only needs it to have been granted.
+// order only needs it to have been granted. At its return would be wrong:
+//
+//	A [1       9]    fence 1, lease ends at 2     A held at 2, or B with the higher
+//	B    [3 5][6 7]  fence 2                      fence, granted by 5, came before it
+//
+// And so would be as early as its own call allows: one before it in the order may
+// hold until later, though nothing but the fences says that it came before.
 //
 // Repeated fences that are contested are left to the search, which places all.
 func (j *judge) placeFenced(chain []ticket) *finding {

@@ -76,7 +76,14 @@ const lone = -2
 func excludes(a, b int32) bool { return a != b || a == lone }
 
 // What may happen at an instant, in the order in which it is looked at. Calls
-// come first, since a call and a return at one instant are concurrent.
+// come first, since a call and a return at one instant are concurrent. A hold must
+// be granted before it must end, and a refusal explained before the hold is gone
+// that explains it:
+//
+//	A  [1    5][5 5]     A held at 5 and only then: freed first, it would not be
+//	no    [3 5]          granted, and asked for later, it would explain nothing
+//
+// Of two that return at one instant, the one with the lower fence is asked for first.
 const (
 	enters  uint8 = iota // a window starts
 	opens                // a candidate can be granted

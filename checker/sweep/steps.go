@@ -240,13 +240,22 @@ func (f *frontier) choices(s *state, e event) []int32 {
 }
 
 // nest says that a grant to the class would keep a nest going in which the
-// last fence may be repeated, which a hold is about to leave.
+// last fence may be repeated, which a hold is about to leave. Granted at its own
+// deadline, it would come too late:
+//
+//	A [1 2]..[4 5]          fence 7
+//	B    [3          9]     fence 7, of the same owner: granted by 5, while A held
 func (f *frontier) nest(s *state, e event, class int32) bool {
 	return e.kind == frees && f.j.repeats[s.fence] && f.cands[e.index].class == class
 }
 
 // shut says that a solid hold cannot be granted yet, because one that excludes
-// it is to be granted before its own caller hears of it.
+// it is to be granted before its own caller hears of it. For one that is not solid
+// this would be wrong, since it may come and go before:
+//
+//	no      [4 5]                 refused by B, gone by 6, although A is to hold
+//	A            [6 7]..[8 9]     before B's caller hears of it
+//	B [1               12]        lease ends at 5
 func (f *frontier) shut(c *candidate) bool {
 	for i := f.next; i < len(f.j.solids); i++ {
 		h := &f.j.solids[i]

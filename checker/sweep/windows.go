@@ -23,7 +23,14 @@ import (
 type window struct {
 	from, to int64
 	// limit is the start of the first block after the window of another class
-	// than the one that it ends in. Who joined that one must be gone by then.
+	// than the one that it ends in. Who joined that one must be gone by then:
+	//
+	//	U [1 ...                                       a reader, no answer, lease until 50
+	//	no           [6 7]                             a writer, by U only
+	//	A                 [9 10]..[12 13]              a reader, beside U
+	//	B                                 [20 21]      a writer, whom U would be in the way of
+	//
+	// The window ends at 10, where A holds, and U may hold as well; its limit is 21.
 	limit int64
 	// fence is the highest given before the window.
 	fence uint64
