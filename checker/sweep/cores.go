@@ -315,8 +315,8 @@ func (j *judge) repeated(group []ticket) *finding {
 // fences, each as early as it can be. Early is best: whoever comes later in the
 // order only needs it to have been granted. At its return would be wrong:
 //
-//	A [1       9]    fence 1, lease ends at 2     A held at 2, or B with the higher
-//	B    [3 5][6 7]  fence 2                      fence, granted by 5, came before it
+//	A [1     5]          fence 1, lease ends at 2     A held at 2, and not at 5
+//	X    [3 4]..[6 7]    no fence
 //
 // And so would be as early as its own call allows: one before it in the order may
 // hold until later, though nothing but the fences says that it came before.
