@@ -80,8 +80,9 @@ func excludes(a, b int32) bool { return a != b || a == lone }
 // be granted before it must end, and a refusal explained before the hold is gone
 // that explains it:
 //
-//	A  [1    5][5 5]     A held at 5 and only then: freed first, it would not be
-//	no    [3 5]          granted, and asked for later, it would explain nothing
+//	A  [1    5][5 5]        A held at 5 and only then: freed before the refusal is
+//	no    [3 5]             asked for, it would not explain it; freed before it is
+//	no              [7 8]   granted, it would hold on, and explain this one, too
 //
 // Of two that return at one instant, the one with the lower fence is asked for first.
 const (

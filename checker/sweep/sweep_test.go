@@ -119,6 +119,8 @@ var histories = []struct {
 	{name: "a read refused by the writer after the readers", rules: Rules{Model: ReadWrite, StrictBusy: true},
 		ops: history(read(1, 1, 2), readDone(1, 9, 10), read(2, 4, 13).refused(), acquire(3, 11, 12))},
 	{name: "a refusal at the instant of a hold", rules: strict, ops: history(acquire(1, 1, 5), release(1, 5, 5), acquire(2, 3, 5).refused())},
+	{name: "a write refused after the instant of a write", rules: Rules{Model: ReadWrite, StrictBusy: true},
+		ops: history(acquire(1, 1, 5), release(1, 5, 5), acquire(2, 7, 8).refused()), blame: []int{3}},
 	{name: "a write refused at the instant of a write", rules: Rules{Model: ReadWrite, StrictBusy: true},
 		ops: history(acquire(1, 1, 5), release(1, 5, 5), acquire(2, 3, 5).refused())},
 	{name: "refused by one that comes and goes", rules: strict,
