@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -297,6 +298,28 @@ func TestReadsMany(t *testing.T) {
 	if err != nil || len(h.Calls) != 20_000 {
 		t.Fatal(len(h.Calls), err)
 	}
+}
+
+// TestKeepsLittle: of a call of 140 bytes of text, what a judge needs stays, and
+// names and words once only.
+func TestKeepsLittle(t *testing.T) {
+	const calls = 50_000
+	text := many(calls)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	h, err := Read(strings.NewReader(text), Jepsen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / calls
+	t.Logf("%d bytes for each call", each)
+	if each > 56+64+40 { // a Call, a sweep.Op, and room to grow
+		t.Errorf("%d bytes for each of %d calls", each, len(h.Calls))
+	}
+	runtime.KeepAlive(text)
 }
 
 func BenchmarkRead(b *testing.B) {

@@ -23,22 +23,25 @@ const (
 )
 
 // Call is what the file says about one call. Its place in [History.Calls] is the
-// ID of its [sweep.Op].
+// ID of its [sweep.Op]. There are millions, so it is small and points nowhere.
 type Call struct {
-	Process string
-	F       string // as the file says it
+	Process int64
 	Call    int64
+	ret     int64
+	fence   uint64
 	// Line of the entry that made the call, and Done of the one that completed
 	// it, 0 for none. Entry and DoneEntry are the entries, counted from 0.
-	Line, Done       int
-	Entry, DoneEntry int
-	ret              int64
-	fence            uint64
-	lock             string
-	named            bool // the entry says which lock
+	Line, Done       int32
+	Entry, DoneEntry int32
+	lock             int32 // into the names of the builder, 0 if the entry says none
+	word             uint8 // into spellings
+	named            bool  // the entry says which lock
 	sort             sort
 	outcome          sweep.Outcome
 }
+
+// F is what the call is in the words of the file.
+func (c *Call) F() string { return spellings[c.word] }
 
 // sort of call that a word stands for.
 type sort uint8
@@ -61,11 +64,23 @@ var words = map[string]sort{
 	"read-release": readRelease, "release-read": readRelease, "read-unlock": readRelease, "unlock-read": readRelease,
 }
 
+// spellings are the words in order, and wordOf their places.
+var (
+	spellings = slices.Sorted(maps.Keys(words))
+	wordOf    = func() map[string]uint8 {
+		of := map[string]uint8{}
+		for i, w := range spellings {
+			of[w] = uint8(i)
+		}
+		return of
+	}()
+)
+
 func (s sort) acquires() bool { return s == acquire || s == readAcquire }
 
 // known lists the words for a refusal.
 func known() string {
-	return strings.Join(slices.Sorted(maps.Keys(words)), ", ")
+	return strings.Join(spellings, ", ")
 }
 
 // Lock is what was done to one lock.
@@ -102,11 +117,11 @@ type History struct {
 // Read reads a file in a format.
 func Read(r io.Reader, format Format) (*History, error) {
 	s := newSource(r)
-	b := &builder{h: &History{Format: format}}
+	b := &builder{h: &History{Format: format}, names: []string{""}, lockOf: map[string]int32{"": 0}}
 	var err error
 	switch format {
 	case Jepsen:
-		err = (&jepsen{edn: edn{s}, builder: b, pending: map[string]int{}, retired: map[string]int{}}).read()
+		err = (&jepsen{edn: edn{s}, builder: b, pending: map[int64]int{}, retired: map[int64]int{}}).read()
 	case Porcupine:
 		err = (&porcupine{jsonText: jsonText{s}, builder: b}).read()
 	default:
@@ -131,11 +146,24 @@ func Read(r io.Reader, format Format) (*History, error) {
 type builder struct {
 	h     *History
 	calls []Call
+	// names of the locks, and lockOf their places.
+	names  []string
+	lockOf map[string]int32
+}
+
+// lock is the place of a name.
+func (b *builder) lock(name string) int32 {
+	at, ok := b.lockOf[name]
+	if !ok {
+		at = int32(len(b.names))
+		b.lockOf[name], b.names = at, append(b.names, name)
+	}
+	return at
 }
 
 // held is an acquisition that a process has not given back, as far as it knows.
 type held struct {
-	lock *Lock
+	lock int32
 	hold int
 	kind sweep.Kind
 	// asked says that a release of it had no answer.
@@ -154,8 +182,8 @@ func (b *builder) finish() error {
 	if !slices.IsSortedFunc(b.calls, byCall) {
 		slices.SortStableFunc(b.calls, byCall)
 	}
-	locks := map[string]*Lock{}
-	processes := map[string]*process{}
+	locks := b.locks()
+	processes := map[int64]*process{}
 	for i := range b.calls {
 		c := &b.calls[i]
 		p := processes[c.Process]
@@ -165,7 +193,7 @@ func (b *builder) finish() error {
 		}
 		if p.last >= 0 {
 			if before := &b.calls[p.last]; before.outcome != sweep.Unknown && before.ret > c.Call {
-				return fmt.Errorf("line %d: process %s calls before its call in line %d has returned", c.Line, c.Process, before.Line)
+				return fmt.Errorf("line %d: process %d calls before its call in line %d has returned", c.Line, c.Process, before.Line)
 			}
 		}
 		p.last = i
@@ -174,20 +202,45 @@ func (b *builder) finish() error {
 			at = c.among(p.stack)
 		}
 		if at >= 0 {
-			c.lock = p.stack[at].lock.Name
+			c.lock = p.stack[at].lock
 		}
-		l := locks[c.lock]
-		if l == nil {
-			l = &Lock{Name: c.lock}
-			locks[c.lock] = l
-		}
+		l := &locks[c.lock]
+		l.called = true
 		l.add(i, c, p, at)
 	}
 	b.h.Calls, b.h.Processes = b.calls, len(processes)
-	for _, name := range slices.Sorted(maps.Keys(locks)) {
-		b.h.Locks = append(b.h.Locks, locks[name])
+	for i := range locks {
+		if locks[i].called {
+			b.h.Locks = append(b.h.Locks, &locks[i].Lock)
+		}
 	}
+	slices.SortFunc(b.h.Locks, func(x, y *Lock) int { return strings.Compare(x.Name, y.Name) })
 	return nil
+}
+
+// gathered is a lock, and whether anybody called it.
+type gathered struct {
+	Lock
+	called bool
+}
+
+// locks makes the locks that were named, with room for each acquire and one
+// release of each that may have succeeded: a list that has to grow takes twice
+// its size while it does.
+func (b *builder) locks() []gathered {
+	locks, calls := make([]gathered, len(b.names)), make([]int, len(b.names))
+	for i := range b.calls {
+		if c := &b.calls[i]; c.sort.acquires() {
+			calls[c.lock]++
+			if c.outcome != sweep.Busy {
+				calls[c.lock]++
+			}
+		}
+	}
+	for i := range locks {
+		locks[i].Name, locks[i].Ops = b.names[i], make([]sweep.Op, 0, min(calls[i], len(b.calls)))
+	}
+	return locks
 }
 
 // process is what one has called so far.
@@ -202,7 +255,7 @@ func (c *Call) among(stack []held) int {
 	again := -1
 	for i := len(stack) - 1; i >= 0; i-- {
 		h := &stack[i]
-		if c.named && h.lock.Name != c.lock ||
+		if c.named && h.lock != c.lock ||
 			c.sort == readRelease && h.kind != sweep.RAcquire || c.sort == writeRelease && h.kind != sweep.Acquire {
 			continue
 		}
@@ -227,7 +280,7 @@ func (l *Lock) add(id int, c *Call, p *process, at int) {
 			op.Kind = sweep.RAcquire
 		}
 		if c.outcome != sweep.Busy {
-			p.stack = append(p.stack, held{lock: l, hold: id, kind: op.Kind})
+			p.stack = append(p.stack, held{lock: c.lock, hold: id, kind: op.Kind})
 		}
 	case c.outcome == sweep.Busy:
 		return // it did not happen

@@ -14,8 +14,8 @@ import (
 type jepsen struct {
 	edn
 	*builder
-	pending map[string]int // calls without completion, by process
-	retired map[string]int // processes, and the lines that retired them
+	pending map[int64]int // calls without completion, by process
+	retired map[int64]int // processes, and the lines that retired them
 	entries int
 	open    map[string]int
 }
@@ -44,7 +44,10 @@ func (j *jepsen) read() error {
 			j.skip()
 			return j.nothing()
 		}
-		line := j.line
+		line, err := j.begins()
+		if err != nil {
+			return err
+		}
 		v, err := j.value(entryDepth)
 		if err != nil {
 			return err
@@ -106,50 +109,50 @@ func (j *jepsen) entry(v value, line int) error {
 		return j.errorAt(line, "a lock has no :f :%s; there are %s", name, known())
 	}
 	value, _ := v.get("value")
-	who := process.String()
+	who := process.n
 	if word == "invoke" {
-		return j.invoke(who, Call{Process: who, F: name, Call: at.n, Line: line, Entry: j.entries, sort: sort, outcome: sweep.Unknown}, value)
+		return j.invoke(who, Call{Process: who, word: wordOf[name], Call: at.n, Line: int32(line), Entry: int32(j.entries), sort: sort, outcome: sweep.Unknown}, value)
 	}
 	return j.complete(who, word, name, at.n, line, value)
 }
 
-func (j *jepsen) invoke(who string, c Call, v value) error {
+func (j *jepsen) invoke(who int64, c Call, v value) error {
 	if line, ok := j.retired[who]; ok {
-		return j.errorAt(c.Line, "process %s calls again, although the :info in line %d retired it", who, line)
+		return j.errorAt(int(c.Line), "process %d calls again, although the :info in line %d retired it", who, line)
 	}
 	if before, ok := j.pending[who]; ok {
-		return j.errorAt(c.Line, "process %s calls again, although its call in line %d has no completion", who, j.calls[before].Line)
+		return j.errorAt(int(c.Line), "process %d calls again, although its call in line %d has no completion", who, j.calls[before].Line)
 	}
-	if err := j.told(&c, v, c.Line); err != nil {
+	if err := j.told(&c, v, int(c.Line)); err != nil {
 		return err
 	}
 	c.fence = 0
 	if c.sort == readAcquire && j.h.reads == 0 {
-		j.h.reads = c.Line
+		j.h.reads = int(c.Line)
 	}
 	j.pending[who] = len(j.calls)
 	j.calls = append(j.calls, c)
 	return nil
 }
 
-func (j *jepsen) complete(who, word, name string, at int64, line int, v value) error {
+func (j *jepsen) complete(who int64, word, name string, at int64, line int, v value) error {
 	outcome, ok := map[string]sweep.Outcome{"ok": sweep.OK, "fail": sweep.Busy, "info": sweep.Unknown}[word]
 	if !ok {
 		return j.errorAt(line, ":type is :invoke, :ok, :fail or :info, not :%s", word)
 	}
 	i, ok := j.pending[who]
 	if !ok {
-		return j.errorAt(line, "a completion of process %s, which has called nothing", who)
+		return j.errorAt(line, "a completion of process %d, which has called nothing", who)
 	}
 	c := &j.calls[i]
 	switch {
-	case c.F != name:
-		return j.errorAt(line, "process %s called :%s in line %d, but this completes :%s", who, c.F, c.Line, name)
+	case c.F() != name:
+		return j.errorAt(line, "process %d called :%s in line %d, but this completes :%s", who, c.F(), c.Line, name)
 	case at < c.Call:
 		return j.errorAt(line, "the call in line %d is completed before it was made", c.Line)
 	}
 	delete(j.pending, who)
-	c.outcome, c.ret, c.Done, c.DoneEntry = outcome, at, line, j.entries
+	c.outcome, c.ret, c.Done, c.DoneEntry = outcome, at, int32(line), int32(j.entries)
 	if outcome == sweep.Unknown {
 		j.retired[who] = line
 	}
@@ -216,10 +219,10 @@ func (j *jepsen) onLock(c *Call, v value, line int) error {
 	switch {
 	case !ok:
 		return j.errorAt(line, "the name of a lock is a string, keyword or number, not %s", v)
-	case c.named && c.lock != name:
-		return j.errorAt(line, "the call in line %d was on lock %q, but this is on %q", c.Line, c.lock, name)
+	case c.named && j.names[c.lock] != name:
+		return j.errorAt(line, "the call in line %d was on lock %q, but this is on %q", c.Line, j.names[c.lock], name)
 	}
-	c.lock, c.named = name, true
+	c.lock, c.named = j.lock(name), true
 	return nil
 }
 

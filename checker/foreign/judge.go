@@ -63,7 +63,7 @@ func (h *History) inWords(s string) string {
 		if err != nil || i >= len(h.Calls) {
 			return number
 		}
-		return fmt.Sprintf("of process %s (line %d)", h.Calls[i].Process, h.Calls[i].Line)
+		return fmt.Sprintf("of process %d (line %d)", h.Calls[i].Process, h.Calls[i].Line)
 	}
 	s = two.ReplaceAllStringFunc(s, func(m string) string {
 		p := two.FindStringSubmatch(m)
@@ -132,7 +132,7 @@ func (l *Lock) Op(call int) (sweep.Op, bool) {
 
 // Says is the call and its answer: "acquire ok, fence 5".
 func (c *Call) Says() string {
-	s := c.F + map[sweep.Outcome]string{sweep.OK: " ok", sweep.Busy: " fail", sweep.Unknown: " no answer"}[c.outcome]
+	s := c.F() + map[sweep.Outcome]string{sweep.OK: " ok", sweep.Busy: " fail", sweep.Unknown: " no answer"}[c.outcome]
 	if c.fence != 0 {
 		s += fmt.Sprintf(", fence %d", c.fence)
 	}

@@ -44,7 +44,10 @@ func (p *porcupine) read() error {
 			}
 			p.space()
 		}
-		line := p.line
+		line, err := p.begins()
+		if err != nil {
+			return err
+		}
 		v, err := p.value(entryDepth)
 		if err != nil {
 			return err
@@ -82,12 +85,12 @@ func (p *porcupine) operation(v value, line int) error {
 	if err := p.only(v, "an operation", line, "ClientId", "Input", "Output", "Call", "Return", "Metadata"); err != nil {
 		return err
 	}
-	c := Call{Line: line, Done: line, Entry: p.entries, DoneEntry: p.entries}
+	c := Call{Line: int32(line), Done: int32(line), Entry: int32(p.entries), DoneEntry: int32(p.entries)}
 	client, _ := v.get("ClientId")
 	if client.kind != whole {
 		return p.errorAt(line, "ClientId is a whole number, not %s", client)
 	}
-	c.Process = client.String()
+	c.Process = client.n
 	in, _ := v.get("Input")
 	if err := p.input(&c, in, line); err != nil {
 		return err
@@ -128,7 +131,7 @@ func (p *porcupine) input(c *Call, in value, line int) error {
 	if op.kind != text || !ok {
 		return p.errorAt(line, "a lock has no op %s; there are %s", op, known())
 	}
-	c.F, c.sort = op.text, sort
+	c.word, c.sort = wordOf[op.text], sort
 	if sort == readAcquire && p.h.reads == 0 {
 		p.h.reads = line
 	}
@@ -136,7 +139,7 @@ func (p *porcupine) input(c *Call, in value, line int) error {
 	if ok && lock.kind != text {
 		return p.errorAt(line, "the name of a lock is a string, not %s", lock)
 	}
-	c.lock, c.named = lock.text, ok
+	c.lock, c.named = p.lock(lock.text), ok
 	return nil
 }
 

@@ -36,9 +36,19 @@ const (
 	maxToken = 1 << 20
 	// maxItems of one list or map.
 	maxItems = 1 << 16
+	// maxLine is the last line that an entry may begin in.
+	maxLine = 1 << 30
 	// maxTime keeps sums of times and leases within an int64.
 	maxTime = int64(1) << 61
 )
+
+// begins is the line of an entry that begins here.
+func (s *source) begins() (int, error) {
+	if s.line > maxLine {
+		return 0, s.errorf("a history has at most %d lines", maxLine)
+	}
+	return s.line, nil
+}
 
 // source reads bytes and counts lines.
 type source struct {

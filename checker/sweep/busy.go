@@ -54,13 +54,13 @@ func (j *judge) settled() bool {
 		instants = append(instants, h.core(at))
 	}
 	j.solids = merge(j.solids, instants, func(a, b core) bool {
-		return a.granted < b.granted || a.granted == b.granted && a.free < b.free
+		return a.from < b.from || a.from == b.from && a.to < b.to
 	})
 	if len(instants) == 0 {
 		return true
 	}
 	for i := 1; i < len(j.solids); i++ {
-		if j.solids[i-1].granted == j.solids[i].free {
+		if j.solids[i-1].from == j.solids[i].to {
 			return false
 		}
 	}
@@ -68,7 +68,7 @@ func (j *judge) settled() bool {
 	at := 0
 	j.open = slices.DeleteFunc(j.open, func(b busy) bool {
 		at = j.after(b, at)
-		return at > 0 && j.solids[at-1].free >= b.call
+		return at > 0 && j.solids[at-1].to >= b.call
 	})
 	return true
 }
@@ -88,7 +88,12 @@ func (j *judge) nextOfOtherClass() []int32 {
 }
 
 // surelyHeld says whether a refusal meets a core, where i is the first block that
-// ends after its call.
+// ends after its call. Whoever is of its own class is not in its way, but the next
+// block may be of another one, and start before it returned:
+//
+//	A [1 2]........[9 10]            a reader
+//	no       [4          13]         a reader: refused by B at 12, not by A
+//	B                 [11 12]        a writer
 func (j *judge) surelyHeld(b busy, i int, differs []int32) bool {
 	if i < len(j.blocks) && j.rules.Model != Semaphore && j.blocks[i].class == b.class {
 		i = int(differs[i])
@@ -122,8 +127,17 @@ func (j *judge) surelyHeld(b busy, i int, differs []int32) bool {
 //	no           [5 6]       U would have to hold from 6 at the latest to 9,
 //	B               [7 8]..[12 13]    but B surely holds from 8 on
 //
-// It serves one gap only, and every later gap as well as this one: gaps come in
-// order, and so do their first returns and their ends. So any will do.
+// It serves one gap only:
+//
+//	U [1 ...             no answer, may end from 2 on
+//	no   [3 4]           U held at 3 ...
+//	A        [5 6]..[7 8]
+//	no                  [9 10]     ... and was gone before A held, so not here
+//	B                         [11 12]
+//
+// An acquire that may serve this gap may serve every later one as
+// well: gaps come in order, and so do their first returns and their ends. So any
+// will do.
 func (j *judge) gaps() *finding {
 	arrange(j.open, func(a, b busy) bool { return a.ret < b.ret })
 	byCall := j.optional
@@ -171,7 +185,7 @@ type gap struct {
 
 // after is the first core that starts after a refusal.
 func (j *judge) after(b busy, near int) int {
-	return seek(len(j.solids), near, func(i int) bool { return j.solids[i].granted > b.ret })
+	return seek(len(j.solids), near, func(i int) bool { return j.solids[i].from > b.ret })
 }
 
 // gapOf finds the gap that a refusal returned in, near the place of another.

@@ -1,8 +1,6 @@
 package sweep
 
-import (
-	"sort"
-)
+import "slices"
 
 // block is a stretch of time, open at both ends, in which the solid holds let
 // nobody of another class in: the union of overlapping cores or, for a
@@ -11,10 +9,9 @@ import (
 //
 //	A [1 2]........[5 6]            core 2 to 5
 //	B           [4 5].......[8 9]   core 5 to 8, and a moment at 5 for others
-type block struct {
-	from, to int64
-	class    int32
-}
+//
+// Its hold means nothing.
+type block = core
 
 // exclusion decides the history without its refused acquires: it is
 // linearizable if and only if
@@ -50,7 +47,7 @@ func (j *judge) exclusion() *finding {
 		return found
 	}
 	for _, at := range j.brief {
-		if h := &j.holds[at]; j.fence(h) == 0 && j.room(h.free, h.class) > h.granted {
+		if h := &j.holds[at]; (j.timely() || j.fence(h) == 0) && j.room(h.free, h.class) > h.granted {
 			return j.noRoom(h)
 		}
 	}
@@ -61,46 +58,69 @@ func (j *judge) exclusion() *finding {
 // blocks if anybody will ask for them.
 func (j *judge) overlap() *finding {
 	if j.unsorted {
-		arrange(j.solids, func(a, b core) bool { return a.granted < b.granted })
+		arrange(j.solids, func(a, b core) bool { return a.from < b.from })
 	}
 	wanted := j.rules.StrictBusy || len(j.brief) > 0
-	if wanted {
-		j.blocks = make([]block, 0, len(j.solids))
-	}
 	if j.rules.Model == Semaphore {
 		return j.permitted(wanted)
 	}
-	var longest core // of the holds in the current block
-	open := int64(0)
-	for i, c := range j.solids {
+	longest := core{from: -Infinity, to: -Infinity} // of the holds in the current block
+	nested := false
+	for i := range j.solids {
+		c := &j.solids[i]
 		switch {
-		case i == 0 || longest.free <= c.granted:
-			if i > 0 && wanted {
-				j.blocks = append(j.blocks, block{from: open, to: longest.free, class: longest.class})
-			}
-			open, longest = c.granted, c
+		case longest.to <= c.from:
+			longest = *c
+			continue
 		case longest.class != c.class:
 			return j.collision(&j.holds[longest.hold], &j.holds[c.hold])
-		case c.free > longest.free:
-			longest = c
+		case c.to > longest.to:
+			longest = *c
 		}
+		nested = true
 	}
-	if len(j.solids) > 0 && wanted {
-		j.blocks = append(j.blocks, block{from: open, to: longest.free, class: longest.class})
+	switch {
+	case !wanted:
+	case nested:
+		j.unite()
+	default: // each is a block of its own
+		j.solids = slices.Clip(j.solids) // whoever appends to it makes another list
+		j.blocks = j.solids
 	}
 	return nil
 }
 
+// unite makes blocks of cores that overlap only where they are of one class.
+func (j *judge) unite() {
+	j.blocks = make([]block, 0, len(j.solids))
+	for _, c := range j.solids {
+		if n := len(j.blocks); n == 0 || j.blocks[n-1].to <= c.from {
+			j.blocks = append(j.blocks, c)
+		} else {
+			j.blocks[n-1].to = max(j.blocks[n-1].to, c.to)
+		}
+	}
+}
+
 // permitted is overlap for a semaphore: it sweeps over the starts and ends of
-// cores, ends first. Its blocks have no class: whoever asks finds all permits
+// cores, ends first, since cores are open at both ends and a permit that is given
+// back can be taken at that instant:
+//
+//	A [1 2]....[5 5]              one permit: starts first, there would be two
+//	B      [4 5]....[8 9]         holds at 5
+//
+// Its blocks have no class: whoever asks finds all permits
 // taken.
 func (j *judge) permitted(wanted bool) *finding {
 	ends := make([]int64, len(j.solids))
 	for i := range j.solids {
-		ends[i] = j.solids[i].free
+		ends[i] = j.solids[i].to
 	}
 	arrange(ends, func(a, b int64) bool { return a < b })
 	full := j.permits()
+	if wanted {
+		j.blocks = make([]block, 0, len(j.solids)/full+1)
+	}
 	active, next := 0, 0
 	open := int64(0)
 	leave := func() {
@@ -110,7 +130,7 @@ func (j *judge) permitted(wanted bool) *finding {
 		active, next = active-1, next+1
 	}
 	for _, c := range j.solids {
-		for ends[next] <= c.granted {
+		for ends[next] <= c.from {
 			leave()
 		}
 		if active == full {
@@ -118,7 +138,7 @@ func (j *judge) permitted(wanted bool) *finding {
 		}
 		active++
 		if active == full {
-			open = c.granted
+			open = c.from
 		}
 	}
 	for active > 0 {
@@ -130,7 +150,8 @@ func (j *judge) permitted(wanted bool) *finding {
 // room is the first moment from t on at which a hold of the class can hold for
 // a moment. The end of a block always is one.
 func (j *judge) room(t int64, class int32) int64 {
-	i := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].to > t })
+	i := seek(len(j.blocks), j.near, func(i int) bool { return j.blocks[i].to > t })
+	j.near = i
 	if i < len(j.blocks) && j.blocks[i].from < t && j.blocks[i].class != class {
 		return j.blocks[i].to
 	}
@@ -144,7 +165,10 @@ func (j *judge) room(t int64, class int32) int64 {
 //	outer [1        10]  fence 5     granted by 6, since the inner one came later
 //	inner    [2   6]     fence 6
 func (j *judge) fences() ([]ticket, *finding) {
-	chain := j.chain
+	if j.timely() {
+		return j.tied, nil
+	}
+	chain := j.tickets()
 	if !j.mixed {
 		return chain, nil // each was called by its own grant, so by all later ones
 	}
@@ -194,22 +218,52 @@ type ticket struct {
 	hold            int32
 }
 
-// queue adds a hold to those with fences, and notes whether it comes after the one
-// before in every respect: fence, grant and return. Where all do, the fences say
-// nothing that the times do not.
-func (j *judge) queue(at int32) {
-	h := &j.holds[at]
-	if h.optional {
-		return
-	}
-	t := ticket{fence: j.fence(h), called: h.called, granted: h.granted, hold: at}
-	if t.fence == 0 {
-		return
-	}
-	if n := len(j.chain); n > 0 && (j.chain[n-1].fence >= t.fence || j.chain[n-1].granted > t.granted) {
+// disorder is told of an answered acquire with a fence that does not come after
+// the one before, j.last, in every respect: fence, grant and return. Where all do,
+// the fences say nothing that the times do not, and need not be sorted. Nothing
+// makes the grant of an answered acquire earlier than its return, since no release
+// of it was called before that.
+func (j *judge) disorder(op *Op) {
+	t := ticket{fence: op.Fence, called: op.Call, granted: op.Return, hold: int32(len(j.holds))}
+	switch {
+	case j.last.fence == 0: // there is none before
+	case j.last.fence >= t.fence || j.last.granted > t.granted:
 		j.mixed = true
+	default:
+		if n := len(j.tied); n == 0 || j.tied[n-1].hold != j.last.hold {
+			j.tied = append(j.tied, j.last)
+		}
+		j.tied = append(j.tied, t)
 	}
-	j.chain = append(j.chain, t)
+}
+
+// timely says that the order of the times is that of the fences, except where two
+// grants are at one instant: each hold that is not solid held at the instant of
+// its return, each with a lower fence returned before that, and each with a higher
+// one after. Of two at one instant, only the fences know which came first:
+//
+//	A [1 5].......[9 10]  fence 1    A held from before B on, and at 5, so B had no
+//	B [4 5][5 6]          fence 2    place; by their times, B may have come first
+//
+// A hold that may have been granted at several moments need not have held at the
+// instant of its return, and finds a place that its fence forbids:
+//
+//	A    [4 5]........[11 12]  fence 1      B has room at 3, but A came first,
+//	B [1          10]          fence 2      and leaves none until B has returned
+//	     lease ends at 3
+func (j *judge) timely() bool { return !j.mixed && !j.loose }
+
+// tickets lists the holds with fences as they stand in the history.
+func (j *judge) tickets() []ticket {
+	chain := make([]ticket, 0, len(j.holds))
+	for i := range j.holds {
+		if h := &j.holds[i]; !h.optional {
+			if fence := j.fence(h); fence != 0 {
+				chain = append(chain, ticket{fence: fence, called: h.called, granted: h.granted, hold: int32(i)})
+			}
+		}
+	}
+	return chain
 }
 
 // pull makes a hold granted by a deadline that another one set.
@@ -244,7 +298,11 @@ func (j *judge) repeated(group []ticket) *finding {
 		// Each is granted while an earlier one surely holds, or else whether it
 		// can have been depends on what the calls around them leave room for. If
 		// it was granted at the very end of the one before, somebody else who
-		// must have held at that instant breaks the nest.
+		// must have held at that instant breaks the nest:
+		//
+		//	A [5 5]  fence 2, lease ends at 9
+		//	X      [9 9]  lease ended, held at 9    before X, C cannot be granted:
+		//	C      [9 9]  fence 2, of A's owner     A holds; after X, it is no nest
 		if h.granted >= reach || !h.solid() || !one.solid() {
 			j.contested = true
 		}
@@ -255,7 +313,13 @@ func (j *judge) repeated(group []ticket) *finding {
 
 // placeFenced places the holds that are not solid in the order of their
 // fences, each as early as it can be. Early is best: whoever comes later in the
-// order only needs it to have been granted.
+// order only needs it to have been granted. At its return would be wrong:
+//
+//	A [1     5]          fence 1, lease ends at 2     A held at 2, and not at 5
+//	X    [3 4]..[6 7]    no fence
+//
+// And so would be as early as its own call allows: one before it in the order may
+// hold until later, though nothing but the fences says that it came before.
 //
 // Repeated fences that are contested are left to the search, which places all.
 func (j *judge) placeFenced(chain []ticket) *finding {

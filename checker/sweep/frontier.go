@@ -76,7 +76,15 @@ const lone = -2
 func excludes(a, b int32) bool { return a != b || a == lone }
 
 // What may happen at an instant, in the order in which it is looked at. Calls
-// come first, since a call and a return at one instant are concurrent.
+// come first, since a call and a return at one instant are concurrent. A hold must
+// be granted before it must end, and a refusal explained before the hold is gone
+// that explains it:
+//
+//	A  [1    5][5 5]        A held at 5 and only then: freed before the refusal is
+//	no    [3 5]             asked for, it would not explain it; freed before it is
+//	no              [7 8]   granted, it would hold on, and explain this one, too
+//
+// Of two that return at one instant, the one with the lower fence is asked for first.
 const (
 	enters  uint8 = iota // a window starts
 	opens                // a candidate can be granted
@@ -336,7 +344,7 @@ func (f *frontier) close(e event) {
 		f.waiting = slices.DeleteFunc(f.waiting, func(b int32) bool { return b == e.index })
 	case grants:
 		f.pending = slices.DeleteFunc(f.pending, func(c int32) bool { return f.cands[c].hold == e.index })
-		for f.next < len(f.j.solids) && f.j.solids[f.next].granted <= e.at {
+		for f.next < len(f.j.solids) && f.j.solids[f.next].from <= e.at {
 			f.next++
 		}
 	case frees:

@@ -48,12 +48,12 @@ func (h *hold) solid() bool { return h.free > h.granted }
 // core is what most rules need of a solid hold. It is a third as long, and a
 // million of them are walked through as often as the rules need.
 type core struct {
-	granted, free int64
-	class, hold   int32
+	from, to    int64 // granted and free of the hold
+	class, hold int32
 }
 
 func (h *hold) core(at int32) core {
-	return core{granted: h.granted, free: h.free, class: h.class, hold: at}
+	return core{from: h.granted, to: h.free, class: h.class, hold: at}
 }
 
 // fence of a hold, 0 for none.
@@ -76,10 +76,9 @@ func (j *judge) read() string {
 	if reason := j.rules.validate(); reason != "" {
 		return reason
 	}
-	index := newIndex(j.ops)
-	j.holds = make([]hold, 0, share(j.ops, func(op *Op) bool { return op.acquires() && op.Outcome != Busy }))
-	j.busy = make([]busy, 0, share(j.ops, func(op *Op) bool { return op.acquires() && op.Outcome == Busy }))
+	index := j.borrow()
 	var early []int32 // releases that stand before their acquires, in the list
+	fenced := j.fenced()
 	for i := range j.ops {
 		op := &j.ops[i]
 		if op.Outcome != Unknown && op.Return < op.Call {
@@ -103,6 +102,12 @@ func (j *judge) read() string {
 			continue
 		}
 		index.set(op.Hold, int32(len(j.holds))+1)
+		if fenced && op.Outcome == OK && op.Fence != 0 {
+			if op.Fence <= j.last.fence || op.Return <= j.last.granted {
+				j.disorder(op)
+			}
+			j.last.fence, j.last.called, j.last.granted, j.last.hold = op.Fence, op.Call, op.Return, int32(len(j.holds))
+		}
 		h := hold{called: op.Call, granted: op.Return, free: op.LeaseEnd, freed: Infinity,
 			class: j.class(int32(i)), acquire: int32(i), ended: -1, deadline: -1, yes: -1, optional: op.Outcome == Unknown}
 		if h.free == 0 {
@@ -115,16 +120,14 @@ func (j *judge) read() string {
 			return reason
 		}
 	}
-	j.solids = make([]core, 0, len(j.holds))
-	if j.fenced() {
-		j.chain = make([]ticket, 0, len(j.holds))
-	}
+	j.memory.solids = room(j.memory.solids, len(j.holds))
+	j.solids = j.memory.solids
 	for i := range j.holds {
-		j.settle(int32(i))
-		j.place(int32(i))
-		if j.fenced() {
-			j.queue(int32(i))
+		// Of a solid hold with answers all is known, and so of most.
+		if h := &j.holds[i]; h.optional || h.free <= h.granted || h.free > h.freed {
+			j.settle(int32(i))
 		}
+		j.place(int32(i))
 	}
 	return ""
 }
@@ -138,11 +141,12 @@ func (j *judge) place(at int32) {
 	case h.optional:
 		j.optional = append(j.optional, at)
 	case h.solid():
-		if n := len(j.solids); n > 0 && j.solids[n-1].granted > h.granted {
+		if n := len(j.solids); n > 0 && j.solids[n-1].from > h.granted {
 			j.unsorted = true
 		}
 		j.solids = append(j.solids, h.core(at))
 	default:
+		j.loose = j.loose || h.free < h.granted
 		j.brief = append(j.brief, at)
 	}
 }
@@ -154,16 +158,17 @@ func (j *judge) place(at int32) {
 func (j *judge) class(op int32) int32 {
 	switch j.rules.Model {
 	case Reentrant, ReentrantFenced:
-		if j.owners == nil {
-			j.owners = map[int]int32{}
+		if j.owners.sparse == nil {
+			j.owners = index{table: make([]int32, sampled), sparse: map[int]int32{}}
 		}
 		owner := j.ops[op].Owner
-		c, ok := j.owners[owner]
-		if !ok {
-			c = int32(len(j.owners))
-			j.owners[owner] = c
+		c := j.owners.get(owner)
+		if c == 0 {
+			j.known++
+			c = j.known
+			j.owners.set(owner, c)
 		}
-		return c
+		return c - 1
 	case ReadWrite:
 		if j.ops[op].Kind == RAcquire {
 			return readers
@@ -213,7 +218,7 @@ func (j *judge) release(known, r int32) string {
 		j.answered[at] = append(j.answered[at], r)
 		return ""
 	}
-	if op.Outcome != Busy && op.Call < h.free {
+	if op.Outcome != Busy && op.Call < h.free && h.yes < 0 {
 		h.free, h.ended = op.Call, r
 	}
 	if op.Outcome != Unknown && op.Return < h.freed {
@@ -226,9 +231,10 @@ func (j *judge) release(known, r int32) string {
 func (j *judge) settle(at int32) {
 	h := &j.holds[at]
 	switch {
+	case !h.optional:
 	case h.yes >= 0:
 		j.released(at)
-	case h.optional:
+	default:
 		j.lost(at)
 	}
 	if h.free < h.called {
@@ -242,8 +248,8 @@ func (j *judge) settle(at int32) {
 	}
 }
 
-// released settles a hold that a release surely freed. If its acquire had no
-// answer, this is the proof that it took effect, by the release's return.
+// released settles a hold whose acquire had no answer, and that a release surely
+// freed. This is the proof that it took effect, by the release's return.
 //
 // Another release of it, that was told no, came after that, or, for an acquire
 // without an answer, before it took effect:
@@ -254,24 +260,21 @@ func (j *judge) settle(at int32) {
 func (j *judge) released(at int32) {
 	h := &j.holds[at]
 	yes := &j.ops[h.yes]
-	j.freedBy(h, yes)
-	if !h.optional {
-		return
-	}
 	h.optional, h.granted = false, yes.Return
 	if answers := j.answered[at]; answers != nil {
 		j.fork(at, j.possible(answers, way{called: h.called, granted: yes.Return, free: yes.Call, freed: yes.Return}))
 	}
 }
 
-// freedBy takes the release that surely freed the hold: nothing else says more.
-// It writes only what is new, since a million holds that are only read cost
-// half as much memory traffic.
+// freedBy takes the release that surely freed the hold: neither the lease nor a
+// release without an answer says more about when it may have been freed.
+//
+//	acquire [1 2]     lease ends at 5
+//	release A     [3 ...   no answer
+//	release B          [8 9] yes     it held until 8, or B would have been told no
 func (j *judge) freedBy(h *hold, yes *Op) {
-	if h.free != yes.Call || h.ended != h.yes {
-		h.free, h.ended = yes.Call, h.yes
-	}
-	if yes.Return <= h.freed && h.deadline != h.yes {
+	h.free, h.ended = yes.Call, h.yes
+	if yes.Return <= h.freed {
 		h.freed, h.deadline = yes.Return, h.yes
 	}
 }

@@ -13,22 +13,13 @@ type index struct {
 	sparse map[int]int32
 }
 
-// sampled is how many calls are looked at to see where numbers lie, or how many
+// sampled is how many calls are looked at to see where numbers lie, and how many
 // calls there are of a kind. A wrong guess costs time only.
 const sampled = 1024
 
-// share guesses how many calls are of a kind, with some more to be safe.
-func share(ops []Op, kind func(*Op) bool) int {
-	stride, n := max(1, len(ops)/sampled), 0
-	for i := 0; i < len(ops); i += stride {
-		if kind(&ops[i]) {
-			n++
-		}
-	}
-	return min(len(ops), n*stride+n*stride/8+stride)
-}
-
-func newIndex(ops []Op) index {
+// newIndex is an index for the acquisitions of calls, in the place of a table
+// that nobody needs any more.
+func newIndex(ops []Op, table []int32) index {
 	x := index{sparse: map[int]int32{}}
 	if len(ops) == 0 {
 		return x
@@ -46,7 +37,8 @@ func newIndex(ops []Op) index {
 	span := near[len(near)-1] - near[0]
 	margin := span/16 + 4*stride + 64
 	x.first = near[0] - margin
-	x.table = make([]int32, span+2*margin)
+	x.table = room(table, span+2*margin)[:span+2*margin]
+	clear(x.table)
 	return x
 }
 

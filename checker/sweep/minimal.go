@@ -78,7 +78,7 @@ type cutter struct {
 
 func newCutter(rules Rules, ops []Op) *cutter {
 	rules.Budget = cutBudget
-	c := &cutter{rules: rules, ops: ops, of: newIndex(ops)}
+	c := &cutter{rules: rules, ops: ops, of: newIndex(ops, nil)}
 	for i := range ops {
 		if op := &ops[i]; op.acquires() {
 			c.of.set(op.Hold, int32(len(c.acqs)))

@@ -105,6 +105,8 @@ func (s *state) alike(o *state) bool {
 // collection keeps states that no other one covers.
 type collection struct {
 	all []*state
+	// dropped were in it until another one covered them.
+	dropped []*state
 	// byKey finds states with the same key, once there are more than a few.
 	byKey map[string][]int
 	// steps counts comparisons, which are what many states cost.
@@ -137,6 +139,7 @@ func (c *collection) add(s *state) bool {
 	}
 	for _, i := range among {
 		if s.covers(c.all[i]) {
+			c.dropped = append(c.dropped, c.all[i])
 			c.all[i] = s
 			return true
 		}

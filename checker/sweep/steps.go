@@ -38,19 +38,18 @@ func (f *frontier) demand(e event) error {
 			return errBudget
 		}
 		if f.met(s, e) {
-			out.add(s)
+			f.put(&out, s)
 			continue
 		}
-		if e.kind == lasts {
-			out.add(s)
-		}
+		kept := e.kind == lasts && out.add(s)
 		if err := f.explore(s, e, &out); err != nil {
 			return err
 		}
-		if e.kind != lasts {
+		if !kept {
 			f.spare = append(f.spare, s)
 		}
 	}
+	f.spare = append(f.spare, out.dropped...)
 	f.steps += out.steps
 	f.ways = out.all
 	return nil
@@ -74,26 +73,38 @@ func (f *frontier) explore(s *state, e event, out *collection) error {
 				continue
 			}
 			if e.kind == refused && f.met(n, e) {
-				out.add(n)
-			} else if seen.add(n) {
+				f.put(out, n)
+			} else if f.put(&seen, n) {
 				stack = append(stack, n)
 			}
 		}
 	}
 	f.steps += seen.steps
-	f.spare = append(f.spare, seen.all...) // what went on is a copy
+	f.spare = append(append(f.spare, seen.all...), seen.dropped...) // what went on is a copy
 	return nil
+}
+
+// put adds a state that nobody else has. If another one covers it, nobody has it
+// any more.
+func (f *frontier) put(c *collection, s *state) bool {
+	if c.add(s) {
+		return true
+	}
+	f.spare = append(f.spare, s)
+	return false
 }
 
 // copy makes a state of its own of another one, in the place of one that nobody
 // has any more.
 func (f *frontier) copy(s *state) *state {
-	n := &state{}
 	if last := len(f.spare) - 1; last >= 0 {
-		n, f.spare = f.spare[last], f.spare[:last]
+		n := f.spare[last]
+		f.spare = f.spare[:last]
+		*n = *s
+		return n
 	}
-	*n = *s
-	return n
+	n := *s
+	return &n
 }
 
 // obvious takes the step if there is one state and one step, as nearly always.
@@ -149,13 +160,13 @@ func (f *frontier) finish(s *state, e event, out *collection) {
 			return // it went its other way
 		}
 		if n := f.grant(s, e.index); n != nil {
-			out.add(n)
+			f.put(out, n)
 		}
 	case grants:
 		for _, c := range f.candidates(e.index) {
 			if n := f.grant(s, c); n != nil {
 				n.early = without(n.early, e.index)
-				out.add(n)
+				f.put(out, n)
 			}
 		}
 	case frees:
@@ -163,7 +174,7 @@ func (f *frontier) finish(s *state, e event, out *collection) {
 			n := f.copy(s)
 			n.active = without(s.active, e.index)
 			n.open = s.open && len(n.active) > 0
-			out.add(n)
+			f.put(out, n)
 		}
 	}
 }
@@ -229,21 +240,30 @@ func (f *frontier) choices(s *state, e event) []int32 {
 }
 
 // nest says that a grant to the class would keep a nest going in which the
-// last fence may be repeated, which a hold is about to leave.
+// last fence may be repeated, which a hold is about to leave. Granted at its own
+// deadline, it would come too late:
+//
+//	A [1 2]..[4 5]          fence 7
+//	B    [3          9]     fence 7, of the same owner: granted by 5, while A held
 func (f *frontier) nest(s *state, e event, class int32) bool {
 	return e.kind == frees && f.j.repeats[s.fence] && f.cands[e.index].class == class
 }
 
 // shut says that a solid hold cannot be granted yet, because one that excludes
-// it is to be granted before its own caller hears of it.
+// it is to be granted before its own caller hears of it. For one that is not solid
+// this would be wrong, since it may come and go before:
+//
+//	no      [4 5]                 refused by B, gone by 6, although A is to hold
+//	A            [6 7]..[8 9]     before B's caller hears of it
+//	B [1               12]        lease ends at 5
 func (f *frontier) shut(c *candidate) bool {
 	for i := f.next; i < len(f.j.solids); i++ {
 		h := &f.j.solids[i]
 		if h.hold == c.hold {
 			return false
 		}
-		if h.granted > f.now {
-			return h.granted < c.granted && excludes(h.class, c.class)
+		if h.from > f.now {
+			return h.from < c.granted && excludes(h.class, c.class)
 		}
 	}
 	return false

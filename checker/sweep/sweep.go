@@ -149,6 +149,11 @@ func Check(rules Rules, ops []Op) Report {
 }
 
 func (j *judge) check() Report {
+	defer j.giveBack()
+	return j.decide()
+}
+
+func (j *judge) decide() Report {
 	if reason := j.read(); reason != "" {
 		return Report{Verdict: Undecided, Reason: reason}
 	}
@@ -184,26 +189,33 @@ type judge struct {
 	answered map[int32][]int32
 	// ways of the forked holds.
 	ways map[int32][]way
-	// owners numbers the owners of a re-entrant lock.
-	owners map[int]int32
-	// chain are the holds with fences, in the order of these once they are
-	// sorted, which they need if they are mixed.
-	chain []ticket
+	// owners numbers the owners of a re-entrant lock, from 1 to known.
+	owners index
+	known  int32
+	// mixed says that the holds with fences do not stand in the order of these,
+	// or that their returns do not rise with them; last is the one read last.
 	mixed bool
+	last  ticket
+	// tied are those of them whose returns are equal to another one's.
+	tied []ticket
 	// repeats are the fences that more than one hold carries.
 	repeats map[uint64]bool
 	blocks  []block
+	near    int // the place in blocks that was looked at last
 	// solids are the cores of the solid holds, in order of their grants once
 	// exclusion has sorted them, if need be. The other holds are brief, or
 	// optional.
 	solids          []core
 	unsorted        bool
 	brief, optional []int32
+	// loose says that some brief hold may have been granted at several moments.
+	loose bool
 	// pulled maps the acquire of a hold to the hold with a higher fence that it
 	// must have come before, if that says more about granted than its own calls.
 	pulled map[int32]int32
 	// whole makes the search walk through all time, to test that it need not.
-	whole bool
+	whole  bool
+	memory *memory
 	// again is set for a part of a history that is judged to explain the whole.
 	again bool
 	// contested is set if the rules leave a choice.

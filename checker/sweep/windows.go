@@ -23,7 +23,14 @@ import (
 type window struct {
 	from, to int64
 	// limit is the start of the first block after the window of another class
-	// than the one that it ends in. Who joined that one must be gone by then.
+	// than the one that it ends in. Who joined that one must be gone by then:
+	//
+	//	U [1 ...                                       a reader, no answer, lease until 50
+	//	no           [6 7]                             a writer, by U only
+	//	A                 [9 10]..[12 13]              a reader, beside U
+	//	B                                 [20 21]      a writer, whom U would be in the way of
+	//
+	// The window ends at 10, where A holds, and U may hold as well; its limit is 21.
 	limit int64
 	// fence is the highest given before the window.
 	fence uint64
@@ -150,13 +157,14 @@ func (f *frontier) enter(w *window) {
 	active := f.within(w.from)
 	var fresh collection
 	for _, s := range f.ways {
-		fresh.add(&state{active: active, spent: s.spent, used: s.used, fence: w.fence})
+		f.put(&fresh, f.copy(&state{active: active, spent: s.spent, used: s.used, fence: w.fence}))
 	}
+	f.spare = append(append(f.spare, f.ways...), fresh.dropped...)
 	f.ways = fresh.all
 	f.pending = slices.DeleteFunc(f.pending, func(c int32) bool {
 		return !f.cands[c].optional && f.j.holds[f.cands[c].hold].granted < w.from
 	})
-	for f.next < len(f.j.solids) && f.j.solids[f.next].granted < w.from {
+	for f.next < len(f.j.solids) && f.j.solids[f.next].from < w.from {
 		f.next++
 	}
 }
@@ -168,10 +176,10 @@ func (f *frontier) within(t int64) []int32 {
 	if j.rules.Model != Semaphore {
 		return nil
 	}
-	for ; f.passed < len(j.solids) && j.solids[f.passed].granted < t; f.passed++ {
+	for ; f.passed < len(j.solids) && j.solids[f.passed].from < t; f.passed++ {
 		f.inside = append(f.inside, j.solids[f.passed])
 	}
-	f.inside = slices.DeleteFunc(f.inside, func(c core) bool { return c.free <= t })
+	f.inside = slices.DeleteFunc(f.inside, func(c core) bool { return c.to <= t })
 	active := make([]int32, 0, len(f.inside))
 	for _, c := range f.inside {
 		active = append(active, f.first[c.hold])

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -120,6 +121,10 @@ func (j *judging) format(path string) (foreign.Format, error) {
 	return foreign.Jepsen, nil
 }
 
+// foreignGC is how much the heap may grow between collections, in percent, while
+// a history is read and judged.
+const foreignGC = 25
+
 // checkForeign judges a history that another tool wrote.
 func checkForeign(out streams, cmd *cobra.Command, sel selection, j judging, path string, format foreign.Format) error {
 	rules, err := j.rules(cmd)
@@ -131,6 +136,11 @@ func checkForeign(out streams, cmd *cobra.Command, sel selection, j judging, pat
 		return fmt.Errorf("open the history: %w", err)
 	}
 	defer f.Close()
+	// A history of millions of calls is all that lives, and it has no pointers: to
+	// collect often costs little, and keeps what is needed near what there is.
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(foreignGC))
+	}
 	sum := sha256.New()
 	h, err := foreign.Read(io.TeeReader(f, sum), format)
 	if err == nil {
@@ -185,7 +195,7 @@ func (j *judging) run(cmd *cobra.Command, h *foreign.History, path string, found
 		from, to := sweep.Infinity, -sweep.Infinity
 		for _, i := range c.Calls {
 			call := &h.Calls[i]
-			v.Ops = append(v.Ops, call.Entry)
+			v.Ops = append(v.Ops, int(call.Entry))
 			from, to = min(from, call.Call), max(to, call.Call)
 			if ret := call.Return(); ret != sweep.Infinity {
 				to = max(to, ret)
@@ -221,7 +231,7 @@ func drawn(h *foreign.History, found []foreign.Contradiction) (calls, faults []r
 	from, to := sweep.Infinity, -sweep.Infinity
 	add := func(i int, context bool) {
 		c := &h.Calls[i]
-		calls = append(calls, reports.Call{Who: "process " + c.Process, What: c.Says(), From: c.Call, To: c.Return(), Context: context})
+		calls = append(calls, reports.Call{Who: fmt.Sprintf("process %d", c.Process), What: c.Says(), From: c.Call, To: c.Return(), Context: context})
 		from, to = min(from, c.Call), max(to, c.Call)
 	}
 	for _, i := range found[0].Calls {
@@ -252,7 +262,7 @@ func (j *judging) view(h *foreign.History, rules sweep.Rules, found []foreign.Co
 		}
 	}
 	acquired := map[int]bool{}
-	clients := map[string]int{}
+	clients := map[int64]int{}
 	var shown []sweep.Shown
 	slices.Sort(calls)
 	for _, i := range calls {
@@ -265,7 +275,7 @@ func (j *judging) view(h *foreign.History, rules sweep.Rules, found []foreign.Co
 		if _, ok := clients[c.Process]; !ok {
 			clients[c.Process] = len(clients)
 		}
-		shown = append(shown, sweep.Shown{Op: op, Client: clients[c.Process], Who: "process " + c.Process,
+		shown = append(shown, sweep.Shown{Op: op, Client: clients[c.Process], Who: fmt.Sprintf("process %d", c.Process),
 			What: fmt.Sprintf("%s (line %d)", c.Says(), c.Line)})
 	}
 	var notes []porcupine.Annotation
