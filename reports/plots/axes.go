@@ -43,6 +43,7 @@ func newChart(facts *checker.Facts, name, title, unit, caption string) *chart {
 	p.Title.TextStyle.Color = ink
 	p.Legend.TextStyle.Font, p.Legend.TextStyle.Color = font.From(sans, 9), ink
 	p.Legend.Top, p.Legend.XOffs, p.Legend.YOffs, p.Legend.ThumbnailWidth = true, -4, 0, 16
+	p.Legend.Padding = 1.5
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font, a.Label.TextStyle.Color = font.From(sans, 9), muted
 		a.Tick.Label.Font, a.Tick.Label.Color = font.From(sans, 8), muted

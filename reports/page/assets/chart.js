@@ -3,6 +3,7 @@
 // hundred thousand ops costs about as much as a short one.
 const Chart = (() => {
   const AXIS = 26, CLIENT = 50, NODE = 46, STORAGE = 40, FAULT = 22;
+  const PAD = 10; // beside the first and the last instant, so that their marks are whole
 
   // layout gives every lane and every row of faults its place.
   function layout(m, narrow) {
@@ -17,7 +18,7 @@ const Chart = (() => {
       rows.push({ lane: i, y, h, top: y + label });
       y += h;
     });
-    return { rows, height: y + 8, faultTop, faultRow: faults.row, gutter: narrow ? 0 : 118, narrow };
+    return { rows, height: y + 8, faultTop, faultRow: faults.row, gutter: narrow ? 0 : 118, pad: PAD, narrow };
   }
 
   function palette(root) {
@@ -33,11 +34,11 @@ const Chart = (() => {
     constructor(ctx, m, lay, view, width, height, offset, colours) {
       Object.assign(this, { ctx, m, lay, view, width, height, offset, c: colours });
       this.left = lay.gutter;
-      this.scale = (width - this.left) / (view.to - view.from);
+      this.scale = (width - this.left - 2 * PAD) / (view.to - view.from);
       ctx.font = "12px system-ui, sans-serif";
       ctx.textBaseline = "middle";
     }
-    x(t) { return this.left + (t - this.view.from) * this.scale; }
+    x(t) { return this.left + PAD + (t - this.view.from) * this.scale; }
     clipX(t) { return Math.min(Math.max(this.x(t), this.left - 2), this.width + 2); }
     text(s, x, y, width, colour) {
       if (width < 14) return;
