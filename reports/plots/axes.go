@@ -38,6 +38,19 @@ func newChart(facts *checker.Facts, name, title, unit, caption string) *chart {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "time in the run (s)", unit
+	style(p)
+	p.Add(shade{facts})
+	g := plotter.NewGrid()
+	g.Vertical.Color, g.Horizontal.Color = grid, grid
+	p.Add(g)
+	if words := faultsIn(facts); words != "" {
+		caption += " Shaded: " + words + "."
+	}
+	return &chart{Plot: p, name: name, caption: caption, facts: facts}
+}
+
+// style gives a figure its fonts and colours.
+func style(p *plot.Plot) {
 	p.Title.Padding = 4
 	p.Title.TextStyle.Font = font.From(font.Font{Typeface: sans.Typeface, Variant: sans.Variant, Weight: boldWeight}, 11)
 	p.Title.TextStyle.Color = ink
@@ -51,14 +64,6 @@ func newChart(facts *checker.Facts, name, title, unit, caption string) *chart {
 		a.Padding = 0
 		a.Tick.Marker = plot.TickerFunc(round)
 	}
-	p.Add(shade{facts})
-	g := plotter.NewGrid()
-	g.Vertical.Color, g.Horizontal.Color = grid, grid
-	p.Add(g)
-	if words := faultsIn(facts); words != "" {
-		caption += " Shaded: " + words + "."
-	}
-	return &chart{Plot: p, name: name, caption: caption, facts: facts}
 }
 
 // done fixes the ranges; low and high are of the values, where they are given.
