@@ -62,7 +62,9 @@ func TestASmallShareIsNotNone(t *testing.T) {
 
 // TestShownRuns: of each cell the worst run, in the order of the runs.
 func TestShownRuns(t *testing.T) {
-	run := func(lock string, v checker.Verdict) Run { return Run{Lock: lock, Scenario: "s", Verdict: v, Matched: true} }
+	run := func(lock string, v checker.Verdict) Run {
+		return Run{Lock: lock, Scenario: "s", Verdict: v, Matched: true}
+	}
 	got := ShownRuns([]Run{run("b", checker.Pass), run("a", checker.Violation), run("b", checker.Violation), run("a", checker.Pass)})
 	if len(got) != 2 || got[0] != 2 || got[1] != 1 {
 		t.Errorf("shown are the runs %v, want 2 and 1", got)

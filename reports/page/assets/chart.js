@@ -244,14 +244,16 @@ const Chart = (() => {
     marks(l, row) {
       const { ctx, c, m } = this;
       const y = row.top + (l.kind === "client" ? 21 : STORAGE / 2);
-      let px = -1, best = null;
+      // Signs are made for what is drawn only: of 50,000 events that is one in
+      // fifty, and the others would be rubbish to collect in each frame.
+      let px = -1, best = -1;
       const slots = [];
-      const put = () => { if (best) slots.push(best); best = null; };
+      const put = () => { if (best >= 0) slots.push({ x: px, i: best, s: Logic.mark(m, best) }); best = -1; };
       for (let k = Logic.firstEvent(m, l.marked, this.view.from); k < l.marked.length && m.T[l.marked[k]] <= this.view.to; k++) {
         const i = l.marked[k];
         const x = Math.round(this.x(m.T[i]));
         if (x !== px) { put(); px = x; }
-        if (!best || m.rank[i] >= best.s.rank) best = { x, i, s: Logic.mark(m, i) };
+        if (best < 0 || m.rank[i] >= m.rank[best]) best = i;
       }
       put();
       const crowded = slots.length > (this.width - this.left) / 8;
