@@ -3,13 +3,13 @@
 GO ?= go
 STATICCHECK = $(GO) tool staticcheck
 
-.PHONY: test unit vet race bench mutants long install-redis build clean help
+.PHONY: test unit vet race bench mutants long screenshots install-test-tools build clean help
 
 help: ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 24
 
-test: install-redis vet ## install what the tests need, then run everything
-	$(GO) test -race -timeout 9m ./...
+test: install-test-tools vet ## install what the tests need, then run everything
+	$(GO) test -race -timeout 9m $(if $(CI),-artifacts) ./...
 	$(GO) test -timeout 9m -count 1 ./campaign # its sweeps of thousands of runs, which skip under -race
 
 unit: ## the quick tests; on real servers only where they are installed
@@ -25,14 +25,17 @@ bench: ## the figures of the README, on one core (the program sets GOGC like thi
 mutants: ## every mutant with the scenario and the check that catch it; fails if one escapes or its twin is accused
 	@t=$$(mktemp) && HOLDFAST_MUTANTS=$$t $(GO) test -count 1 -run 'Mutant' ./campaign; s=$$?; cat $$t; rm -f $$t; exit $$s
 
-long: install-redis ## long sweeps, outside CI
+long: install-test-tools ## long sweeps, outside CI
 	HOLDFAST_LONG=1 $(GO) test -timeout 60m ./...
 
-install-redis: ## redis-server, libfaketime and a C compiler, with the system's package manager
-	@./scripts/install-redis.sh
+screenshots: install-test-tools ## pictures of every HTML page, in ./_artifacts
+	$(GO) test -count 1 -v -run 'Browser|Pictures' -artifacts ./reports/page
+
+install-test-tools: ## redis-server, libfaketime, chromium and a C compiler, with the system's package manager
+	@./scripts/install-test-tools.sh
 
 build: ## the program, in ./holdfast
 	$(GO) build -o holdfast ./cmd/holdfast
 
-clean: ## remove the program and stored runs
-	rm -rf holdfast runs
+clean: ## remove the program, stored runs and pictures
+	rm -rf holdfast runs _artifacts

@@ -187,7 +187,7 @@ func SweepOf(s *scenarios.Scenario, axes []Axis, cells []Cell, runs []reports.Ru
 	}
 	out := reports.Sweep{Schema: reports.SweepSchema, Scenario: s.Name, About: s.About}
 	for _, a := range axes {
-		out.Axes = append(out.Axes, a.Name)
+		out.Axes, out.Units = append(out.Axes, a.Name), append(out.Units, a.unit())
 	}
 	for _, c := range cells {
 		p := reports.SweepPoint{Lock: c.Lock}
@@ -204,6 +204,14 @@ func SweepOf(s *scenarios.Scenario, axes []Axis, cells []Cell, runs []reports.Ru
 		out.Points = append(out.Points, p.With(played))
 	}
 	return out
+}
+
+// unit is that of the numbers of an axis.
+func (a Axis) unit() string {
+	if a.From.TTLs != 0 || a.To.TTLs != 0 {
+		return "TTLs"
+	}
+	return "s"
 }
 
 // number is a value for a plot: TTLs, or seconds.

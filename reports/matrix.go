@@ -81,6 +81,28 @@ func MatrixOf(runs []Run, locks, scenarios []string, claims []Claim) Matrix {
 	return m
 }
 
+// ShownRuns lists the places of the runs that a matrix of them shows: the worst
+// of each lock in each scenario.
+func ShownRuns(runs []Run) []int {
+	var order [][2]string
+	worst := map[[2]string]int{}
+	for i, r := range runs {
+		at := [2]string{r.Lock, r.Scenario}
+		switch k, known := worst[at]; {
+		case !known:
+			order = append(order, at)
+			worst[at] = i
+		case worse(r, runs[k]):
+			worst[at] = i
+		}
+	}
+	out := make([]int, 0, len(order))
+	for _, at := range order {
+		out = append(out, worst[at])
+	}
+	return out
+}
+
 func cellOf(scenario string, runs []Run) Cell {
 	c := Cell{Scenario: scenario, Runs: len(runs), Expected: true, Rate: Violations(runs)}
 	worst := worstOf(runs)
@@ -156,15 +178,21 @@ func (c Cell) word() string {
 	if c.Outcome == "" {
 		return "-"
 	}
-	s := Printable(c.Outcome)
+	s := Printable(c.Outcome) + c.Marks()
+	if c.Runs > 1 {
+		s += strings.TrimRight(fmt.Sprintf(" %d/%d %s", c.Count, c.Runs, c.Rate.Interval()), " ")
+	}
+	return s
+}
+
+// Marks stand behind the outcome; [Matrix.Key] explains them.
+func (c Cell) Marks() string {
+	s := ""
 	if c.Harmless {
 		s += "~"
 	}
 	if !c.Expected {
 		s += "!"
-	}
-	if c.Runs > 1 {
-		s += strings.TrimRight(fmt.Sprintf(" %d/%d %s", c.Count, c.Runs, c.Rate.Interval()), " ")
 	}
 	return s
 }
@@ -208,7 +236,7 @@ func (m Matrix) Text(w io.Writer, opt TextOptions) error {
 		m.block(p, from, to, first, wide)
 		from = to
 	}
-	p.add("", m.key())
+	p.add("", m.Key())
 	m.claims(p)
 	p.add("", m.Tally)
 	return p.flush(w)
@@ -232,8 +260,8 @@ func (m Matrix) block(p *page, from, to, first int, wide []int) {
 	}
 }
 
-// key explains the marks that occur.
-func (m Matrix) key() string {
+// Key explains the marks that occur.
+func (m Matrix) Key() string {
 	var odd, seeds, empty, mild bool
 	for _, r := range m.Rows {
 		for _, c := range r.Cells {
@@ -311,7 +339,7 @@ func (m Matrix) Markdown(w io.Writer) error {
 		}
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
-	b.WriteString("\n" + md(m.key()) + "\n")
+	b.WriteString("\n" + md(m.Key()) + "\n")
 	if len(m.Claims) > 0 {
 		b.WriteString("\n| lock | property | promised | measured |\n|---|---|---|---|\n")
 		for _, c := range m.Claims {

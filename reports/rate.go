@@ -70,11 +70,14 @@ func (r Rate) Interval() string {
 	return fmt.Sprintf("(%s-%s %%)", percent(r.Low), percent(r.High))
 }
 
-// percent writes a share with one digit where it is small, so that a bound
-// below one percent is not told as none.
+// percent writes a share with one decimal where it is small, and with two
+// digits where even that would be none.
 func percent(p float64) string {
 	p *= 100
-	if p > 0 && p < 9.95 {
+	switch {
+	case p > 0 && p < 0.095:
+		return trim(p)
+	case p > 0 && p < 9.95:
 		return fmt.Sprintf("%.1f", p)
 	}
 	return fmt.Sprintf("%.0f", p)

@@ -38,3 +38,35 @@ func TestUnprovenRunsAreNoPasses(t *testing.T) {
 		t.Errorf("interval %s", s)
 	}
 }
+
+// TestASmallShareIsNotNone: two updates of thousands are a damage, and a share
+// of 0 % beside them would deny it.
+func TestASmallShareIsNotNone(t *testing.T) {
+	for _, c := range []struct {
+		lost, writes float64
+		want         string
+	}{
+		{2, 6901, "2 of 6901 acknowledged writes lost, 0.029 %."}, {2, 7, "2 of 7 acknowledged writes lost, 28.6 %."},
+		{5, 1000, "5 of 1000 acknowledged writes lost, 0.5 %."}, {3, 100, "3 of 100 acknowledged writes lost, 3 %."},
+	} {
+		updates := violation("updates", "lost-update")
+		updates.Figures = map[string]float64{"lost": c.lost, "writes": c.writes}
+		if got := damage(Run{Checks: []checker.Result{updates}}); got != c.want {
+			t.Errorf("%v of %v: %q, want %q", c.lost, c.writes, got, c.want)
+		}
+	}
+	if got := percent(2.0 / 6901); got != "0.029" {
+		t.Errorf("the share of a sweep is %s %%", got)
+	}
+}
+
+// TestShownRuns: of each cell the worst run, in the order of the runs.
+func TestShownRuns(t *testing.T) {
+	run := func(lock string, v checker.Verdict) Run {
+		return Run{Lock: lock, Scenario: "s", Verdict: v, Matched: true}
+	}
+	got := ShownRuns([]Run{run("b", checker.Pass), run("a", checker.Violation), run("b", checker.Violation), run("a", checker.Pass)})
+	if len(got) != 2 || got[0] != 2 || got[1] != 1 {
+		t.Errorf("shown are the runs %v, want 2 and 1", got)
+	}
+}

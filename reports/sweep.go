@@ -12,11 +12,13 @@ const SweepSchema = "holdfast/sweep/v1"
 
 // Sweep is a scenario played with several values of one quantity, or of two.
 type Sweep struct {
-	Schema   string       `json:"schema"`
-	Scenario string       `json:"scenario"`
-	About    string       `json:"about,omitempty"`
-	Axes     []string     `json:"axes"`
-	Points   []SweepPoint `json:"points"`
+	Schema   string   `json:"schema"`
+	Scenario string   `json:"scenario"`
+	About    string   `json:"about,omitempty"`
+	Axes     []string `json:"axes"`
+	// Units of the numbers on each axis: "TTLs" or "s".
+	Units  []string     `json:"units"`
+	Points []SweepPoint `json:"points"`
 }
 
 // SweepPoint is one lock with one value on each axis.

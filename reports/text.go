@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-io/holdfast/checker"
@@ -327,8 +328,13 @@ func damage(r Run) string {
 	return ""
 }
 
-// trim writes a number with one decimal, and none where that would be zero.
+// trim writes a number with one decimal, and none where that would be zero. A
+// small one keeps two digits, so that a share that is there is never told as
+// none: 2 of 6901 are 0.029 %.
 func trim(v float64) string {
+	if v > 0 && v < 0.95 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 

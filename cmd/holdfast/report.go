@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,10 +61,15 @@ func draw(io streams, r reports.Run, h *history.History, dir string) error {
 	if h == nil || len(h.Events) == 0 {
 		return fmt.Errorf("the run left no events: there is nothing to draw")
 	}
+	return drawAll(io.out, plots.Of(checker.Gather(reports.Tame(h)), r.Checks), dir)
+}
+
+// drawAll writes plots into a folder, and lists them.
+func drawAll(list io.Writer, all []plots.Plot, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder for pictures: %w", err)
 	}
-	for _, p := range plots.Of(checker.Gather(reports.Tame(h)), r.Checks) {
+	for _, p := range all {
 		var png bytes.Buffer
 		if err := p.PNG(&png); err != nil {
 			return err
@@ -73,7 +79,7 @@ func draw(io streams, r reports.Run, h *history.History, dir string) error {
 				return fmt.Errorf("write a plot: %w", err)
 			}
 		}
-		fmt.Fprintf(io.out, "%s  %s\n", filepath.Join(dir, p.Name+".png"), p.Title)
+		fmt.Fprintf(list, "%s  %s\n", filepath.Join(dir, p.Name+".png"), p.Title)
 	}
 	return nil
 }

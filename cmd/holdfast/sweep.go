@@ -8,14 +8,27 @@ import (
 
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/reports/plots"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 )
 
 // sweepFlags are those of holdfast matrix --sweep.
 type sweepFlags struct {
-	ranges []string
-	steps  int
+	ranges   []string
+	steps    int
+	pictures string // folder for the plots; empty draws none
+}
+
+// fits refuses flags that say nothing about what is asked for.
+func (f sweepFlags) fits(pageFile string) error {
+	switch sweep := len(f.ranges) > 0; {
+	case sweep && pageFile != "":
+		return usage("holdfast matrix --help", "--html is for a matrix without --sweep; a sweep has --png")
+	case !sweep && f.pictures != "":
+		return usage("holdfast matrix --help", "--png draws a sweep: --sweep is missing")
+	}
+	return nil
 }
 
 // axes reads the ranges: those of the flag, and those that follow it on the
@@ -88,6 +101,11 @@ func playSweep(ctx context.Context, io streams, sel selection, f sweepFlags, nam
 	if err != nil {
 		return err
 	}
+	if f.pictures != "" {
+		if err := drawAll(io.err, plots.OfSweep(result), f.pictures); err != nil {
+			return err
+		}
+	}
 	return conclude(ctx, io, sel, len(runs), len(jobs), sweepCode(runs))
 }
 
@@ -113,5 +131,7 @@ func sweepCode(runs []reports.Run) int {
 // sweepHelp is the part of the matrix's help on sweeps.
 var sweepHelp = fmt.Sprintf(`--sweep varies one scenario instead: ttl=1s..30s pause=0..2ttl plays every lock
 with every combination, and says how often two held the lock at once and how
-many acknowledged updates were lost. What can be varied: %s. Nothing is
-expected of a sweep, so its violations are results and its exit code is 0.`, strings.Join(campaign.Axes(), ", "))
+many acknowledged updates were lost. What can be varied: %s. --png draws it
+against the first of them, with a line for each lock and each value of the
+others. Nothing is expected of a sweep, so its violations are results and its
+exit code is 0.`, strings.Join(campaign.Axes(), ", "))

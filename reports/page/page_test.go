@@ -208,35 +208,42 @@ var hostile = []string{
 	"a\u2028b\u2029c", "bell\a esc\x1b[31m null\x00", "bad utf8 \xff\xfe", "\u202egnp.exe", strings.Repeat("long", 5000),
 }
 
+// spoiled is a real run whose every name, error and reply is a text.
+func spoiled(t testing.TB, bad string) (reports.Run, *history.History) {
+	t.Helper()
+	r, h := played(t, "kleppmann-clock-jump", "redlock")
+	for i := range h.Events {
+		switch e := &h.Events[i]; {
+		case e.Op != nil && e.Op.Client == "": // a phase
+		case e.Op != nil:
+			e.Op.Client, e.Op.Lock, e.Op.Error, e.Op.Code = bad+e.Op.Client, bad, bad, bad
+		case e.Server != nil:
+			e.Server.Node, e.Server.Key, e.Server.Reply, e.Server.Client = bad+e.Server.Node, bad, bad, bad+e.Server.Client
+			e.Server.Owner = bad + e.Server.Owner
+		case e.Resource != nil:
+			e.Resource.Client, e.Resource.Refused = bad+e.Resource.Client, bad
+		case e.Nemesis != nil:
+			e.Nemesis.Fault, e.Nemesis.What, e.Nemesis.Why, e.Nemesis.On = bad, bad, bad, []string{bad + "c1"}
+		}
+	}
+	h.Header.Lock, h.Header.Versions = bad, map[string]string{bad: bad}
+	r.Scenario, r.Lock, r.About, r.Error, r.Repeat, r.Leaks = bad, bad, bad, bad, bad, []string{bad}
+	r.Checks = checker.Judge(h)
+	for i := range r.Checks {
+		r.Checks[i].Reason += bad
+		for k := range r.Checks[i].Violations {
+			r.Checks[i].Violations[k].Summary += bad
+			r.Checks[i].Violations[k].Fault = bad
+		}
+	}
+	return r, h
+}
+
 // TestHostileNames holds that names, errors and replies are text, whatever
 // stands in them.
 func TestHostileNames(t *testing.T) {
 	for _, bad := range hostile {
-		r, h := played(t, "kleppmann-clock-jump", "redlock")
-		for i := range h.Events {
-			switch e := &h.Events[i]; {
-			case e.Op != nil && e.Op.Client == "": // a phase
-			case e.Op != nil:
-				e.Op.Client, e.Op.Lock, e.Op.Error, e.Op.Code = bad+e.Op.Client, bad, bad, bad
-			case e.Server != nil:
-				e.Server.Node, e.Server.Key, e.Server.Reply, e.Server.Client = bad+e.Server.Node, bad, bad, bad+e.Server.Client
-				e.Server.Owner = bad + e.Server.Owner
-			case e.Resource != nil:
-				e.Resource.Client, e.Resource.Refused = bad+e.Resource.Client, bad
-			case e.Nemesis != nil:
-				e.Nemesis.Fault, e.Nemesis.What, e.Nemesis.Why, e.Nemesis.On = bad, bad, bad, []string{bad + "c1"}
-			}
-		}
-		h.Header.Lock, h.Header.Versions = bad, map[string]string{bad: bad}
-		r.Scenario, r.Lock, r.About, r.Error, r.Repeat, r.Leaks = bad, bad, bad, bad, bad, []string{bad}
-		r.Checks = checker.Judge(h)
-		for i := range r.Checks {
-			r.Checks[i].Reason += bad
-			for k := range r.Checks[i].Violations {
-				r.Checks[i].Violations[k].Summary += bad
-				r.Checks[i].Violations[k].Fault = bad
-			}
-		}
+		r, h := spoiled(t, bad)
 		text := write(t, r, h)
 		name := fmt.Sprintf("%.20q", bad)
 		t.Run(name, func(t *testing.T) {

@@ -38,18 +38,7 @@ func newChart(facts *checker.Facts, name, title, unit, caption string) *chart {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "time in the run (s)", unit
-	p.Title.Padding = 4
-	p.Title.TextStyle.Font = font.From(font.Font{Typeface: sans.Typeface, Variant: sans.Variant, Weight: boldWeight}, 11)
-	p.Title.TextStyle.Color = ink
-	p.Legend.TextStyle.Font, p.Legend.TextStyle.Color = font.From(sans, 9), ink
-	p.Legend.Top, p.Legend.XOffs, p.Legend.YOffs, p.Legend.ThumbnailWidth = true, -4, 0, 16
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.Label.TextStyle.Font, a.Label.TextStyle.Color = font.From(sans, 9), muted
-		a.Tick.Label.Font, a.Tick.Label.Color = font.From(sans, 8), muted
-		a.LineStyle.Color, a.Tick.LineStyle.Color = muted, muted
-		a.Padding = 0
-		a.Tick.Marker = plot.TickerFunc(round)
-	}
+	style(p)
 	p.Add(shade{facts})
 	g := plotter.NewGrid()
 	g.Vertical.Color, g.Horizontal.Color = grid, grid
@@ -58,6 +47,23 @@ func newChart(facts *checker.Facts, name, title, unit, caption string) *chart {
 		caption += " Shaded: " + words + "."
 	}
 	return &chart{Plot: p, name: name, caption: caption, facts: facts}
+}
+
+// style gives a figure its fonts and colours.
+func style(p *plot.Plot) {
+	p.Title.Padding = 4
+	p.Title.TextStyle.Font = font.From(font.Font{Typeface: sans.Typeface, Variant: sans.Variant, Weight: boldWeight}, 11)
+	p.Title.TextStyle.Color = ink
+	p.Legend.TextStyle.Font, p.Legend.TextStyle.Color = font.From(sans, 9), ink
+	p.Legend.Top, p.Legend.XOffs, p.Legend.YOffs, p.Legend.ThumbnailWidth = true, -4, 0, 16
+	p.Legend.Padding = 1.5
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font, a.Label.TextStyle.Color = font.From(sans, 9), muted
+		a.Tick.Label.Font, a.Tick.Label.Color = font.From(sans, 8), muted
+		a.LineStyle.Color, a.Tick.LineStyle.Color = muted, muted
+		a.Padding = 0
+		a.Tick.Marker = plot.TickerFunc(round)
+	}
 }
 
 // done fixes the ranges; low and high are of the values, where they are given.

@@ -3,6 +3,7 @@
 // hundred thousand ops costs about as much as a short one.
 const Chart = (() => {
   const AXIS = 26, CLIENT = 50, NODE = 46, STORAGE = 40, FAULT = 22;
+  const PAD = 10; // beside the first and the last instant, so that their marks are whole
 
   // layout gives every lane and every row of faults its place.
   function layout(m, narrow) {
@@ -17,7 +18,7 @@ const Chart = (() => {
       rows.push({ lane: i, y, h, top: y + label });
       y += h;
     });
-    return { rows, height: y + 8, faultTop, faultRow: faults.row, gutter: narrow ? 0 : 118, narrow };
+    return { rows, height: y + 8, faultTop, faultRow: faults.row, gutter: narrow ? 0 : 118, pad: PAD, narrow };
   }
 
   function palette(root) {
@@ -33,11 +34,11 @@ const Chart = (() => {
     constructor(ctx, m, lay, view, width, height, offset, colours) {
       Object.assign(this, { ctx, m, lay, view, width, height, offset, c: colours });
       this.left = lay.gutter;
-      this.scale = (width - this.left) / (view.to - view.from);
+      this.scale = (width - this.left - 2 * PAD) / (view.to - view.from);
       ctx.font = "12px system-ui, sans-serif";
       ctx.textBaseline = "middle";
     }
-    x(t) { return this.left + (t - this.view.from) * this.scale; }
+    x(t) { return this.left + PAD + (t - this.view.from) * this.scale; }
     clipX(t) { return Math.min(Math.max(this.x(t), this.left - 2), this.width + 2); }
     text(s, x, y, width, colour) {
       if (width < 14) return;
@@ -243,14 +244,16 @@ const Chart = (() => {
     marks(l, row) {
       const { ctx, c, m } = this;
       const y = row.top + (l.kind === "client" ? 21 : STORAGE / 2);
-      let px = -1, best = null;
+      // Signs are made for what is drawn only: of 50,000 events that is one in
+      // fifty, and the others would be rubbish to collect in each frame.
+      let px = -1, best = -1;
       const slots = [];
-      const put = () => { if (best) slots.push(best); best = null; };
+      const put = () => { if (best >= 0) slots.push({ x: px, i: best, s: Logic.mark(m, best) }); best = -1; };
       for (let k = Logic.firstEvent(m, l.marked, this.view.from); k < l.marked.length && m.T[l.marked[k]] <= this.view.to; k++) {
         const i = l.marked[k];
         const x = Math.round(this.x(m.T[i]));
         if (x !== px) { put(); px = x; }
-        if (!best || m.rank[i] >= best.s.rank) best = { x, i, s: Logic.mark(m, i) };
+        if (best < 0 || m.rank[i] >= m.rank[best]) best = i;
       }
       put();
       const crowded = slots.length > (this.width - this.left) / 8;

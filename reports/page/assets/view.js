@@ -65,7 +65,8 @@
   function show(view) { state.view = view; redraw(); }
   const middle = () => (state.view.from + state.view.to) / 2;
   const span = () => state.view.to - state.view.from;
-  const timeAt = (x) => state.view.from + ((x - lay.gutter) / (width - lay.gutter)) * span();
+  const perPixel = () => span() / (width - lay.gutter - 2 * lay.pad);
+  const timeAt = (x) => state.view.from + (x - lay.gutter - lay.pad) * perPixel();
 
   // choose makes an event the chosen one: its fields, its address, its place.
   function choose(i, opts = {}) {
@@ -126,7 +127,7 @@
   function under(x, y) {
     const row = lay.rows.find((r) => y >= r.y && y < r.y + r.h);
     if (!row || x < lay.gutter) return { lane: row ? row.lane : -1, op: -1 };
-    return { lane: row.lane, op: Logic.nearest(m, row.lane, timeAt(x), (8 / (width - lay.gutter)) * span()) };
+    return { lane: row.lane, op: Logic.nearest(m, row.lane, timeAt(x), 8 * perPixel()) };
   }
   function stretches(lane, t) {
     const l = m.lanes[lane], words = [];
@@ -176,7 +177,7 @@
   box.addEventListener("pointermove", (e) => {
     const f = fingers.get(e.pointerId);
     if (!f) { if (e.pointerType === "mouse") hover(e); return; }
-    const per = span() / (width - lay.gutter);
+    const per = perPixel();
     if (fingers.size === 1) {
       moved += Math.abs(e.clientX - f.x) + Math.abs(e.clientY - f.y);
       show(Logic.pan(state.view, (f.x - e.clientX) * per, m.end));
@@ -209,7 +210,7 @@
     const sideways = Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey;
     if (!sideways && !focused && !e.ctrlKey && !e.metaKey) return; // the page scrolls
     e.preventDefault();
-    if (sideways) return show(Logic.pan(state.view, ((e.deltaX || e.deltaY) / (width - lay.gutter)) * span(), m.end));
+    if (sideways) return show(Logic.pan(state.view, (e.deltaX || e.deltaY) * perPixel(), m.end));
     show(Logic.zoom(state.view, Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.006), timeAt(point(e).x), m.end));
   }, { passive: false });
 
@@ -314,5 +315,6 @@
   detail.replaceChildren(hint());
   if (!follow() && m.data.focus) show(Logic.clamp({ from: m.data.focus[0], to: m.data.focus[1] }, m.end));
   draw();
+  performance.mark("drawn");
   document.body.dataset.ready = "yes";
 })();

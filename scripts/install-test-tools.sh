@@ -1,13 +1,14 @@
 #!/bin/sh
 # Makes sure that the tests find what they need beside Go: redis-server and
-# libfaketime for the runs on real servers, a C compiler for the race detector.
+# libfaketime for the runs on real servers, a C compiler for the race detector,
+# chromium for the tests of the HTML pages.
 # It installs only what is missing, says what it does, uses sudo only when it
 # is not root, and leaves no system service running that was not there before.
-# Where something cannot be installed it says so and goes on: tests on real
-# servers then skip on a laptop and fail when CI=true.
+# Where something cannot be installed it says so and goes on: the tests that
+# need it then skip on a laptop and fail when CI=true.
 set -u
 
-say() { echo "install-redis: $*" >&2; }
+say() { echo "install-test-tools: $*" >&2; }
 
 have_redis() { command -v redis-server >/dev/null 2>&1; }
 
@@ -18,10 +19,19 @@ have_faketime() {
 
 have_cc() { command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1; }
 
+# The names are those that the tests look for.
+have_browser() {
+	for name in chromium chromium-browser google-chrome google-chrome-stable headless-shell; do
+		command -v "$name" >/dev/null 2>&1 && return 0
+	done
+	return 1
+}
+
 missing() {
 	have_redis || printf ' redis-server'
 	have_faketime || printf ' libfaketime'
 	have_cc || printf ' gcc'
+	have_browser || printf ' chromium'
 }
 
 wanted=$(missing)
@@ -31,7 +41,7 @@ as_root=""
 if [ "$(id -u)" != 0 ]; then
 	if ! command -v sudo >/dev/null 2>&1; then
 		say "missing:$wanted. Not root and no sudo: install them as root, for example"
-		say "  apt-get install -y --no-install-recommends redis-server libfaketime gcc libc6-dev"
+		say "  apt-get install -y --no-install-recommends redis-server libfaketime gcc libc6-dev chromium"
 		exit 0
 	fi
 	as_root="sudo"
@@ -50,18 +60,29 @@ clean_up() {
 trap clean_up EXIT
 trap 'clean_up; exit 130' INT TERM HUP
 
+apt_install() {
+	[ $# -gt 0 ] || return 0
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2 ||
+		say "apt-get could not install $*"
+}
+
 install_apt() {
 	had_redis=""
 	have_redis && had_redis=yes
-	packages="$wanted"
+	packages=$(printf '%s' "$wanted" | sed 's/ chromium//')
 	have_cc || packages="$packages libc6-dev"
 	if [ -z "$had_redis" ] && [ ! -e "$policy" ]; then
 		printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null && made_policy=yes && $as_root chmod +x "$policy"
 	fi
 	$as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists that are here"
 	# shellcheck disable=SC2086 # a list of words
-	$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >&2 ||
-		say "apt-get could not install$wanted"
+	apt_install $packages
+	# On its own, so that a system without the package still gets the others.
+	if grep -q '^ID=ubuntu' /etc/os-release 2>/dev/null; then # its package is a stub that wants snapd
+		have_browser || say "Ubuntu has no package of a browser: install google-chrome-stable from Google"
+	elif ! have_browser; then
+		apt_install chromium
+	fi
 	# The package enables its service for the next boot; one that was there
 	# before us is none of our business.
 	if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
@@ -75,17 +96,17 @@ if command -v apt-get >/dev/null 2>&1; then
 elif command -v dnf >/dev/null 2>&1; then
 	say "installing with dnf${as_root:+ (through sudo)}:$wanted"
 	# shellcheck disable=SC2046,SC2086 # a list of words
-	$as_root dnf install -y -q $(echo $wanted | sed 's/redis-server/redis/') >&2
+	$as_root dnf install -y -q $(echo $wanted | sed 's/redis-server/redis/; s/chromium/chromium-headless/') >&2
 elif command -v apk >/dev/null 2>&1; then
-	say "installing with apk${as_root:+ (through sudo)}: redis (libfaketime needs glibc, so real servers stay untested)"
-	$as_root apk add -q redis gcc musl-dev >&2
+	say "installing with apk${as_root:+ (through sudo)}: redis, chromium (libfaketime needs glibc, so real servers stay untested)"
+	$as_root apk add -q redis gcc musl-dev chromium font-dejavu >&2
 else
 	say "no package manager that is known here"
 fi
 
 left=$(missing)
 if [ -n "$left" ]; then
-	say "still missing:$left. Tests on real servers will skip, or fail when CI=true"
+	say "still missing:$left. The tests that need it will skip, or fail when CI=true"
 	exit 0
 fi
 say "done"
