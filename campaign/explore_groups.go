@@ -55,8 +55,10 @@ type Group struct {
 // Remarks on causes.
 const (
 	remarkData  = "the node has lost the key; no lock on one node survives that"
-	remarkMost  = "a majority of the nodes has lost its data; no quorum lock survives that"
+	remarkMost  = "a majority of the nodes has lost its data, or its clocks jumped; no quorum lock survives that"
 	remarkPair  = "a node has lost its data while something else was broken; Redis' own documentation of Redlock asks for nodes that sync each write or stay away for a TTL"
+	remarkClock = "leases end by the node's clock; no lock on one node survives that it jumps"
+	remarkSkew  = "a node's clock jumped while something else was broken; Redlock assumes that clocks do not jump"
 	remarkPause = "no lease survives a pause that is longer than it, unless the lock tells its end and the resource heeds fences"
 )
 
@@ -119,13 +121,16 @@ func (s *sorter) read(p plan, r reports.Run) reading {
 		out.found = append(out.found, violation{check: checkLeak, kind: checkLeak, summary: first, stack: leak})
 	}
 	switch {
-	case p.refusable && strings.Contains(r.Error, harness.BuildLock):
+	case (p.refusable || p.barren) && strings.Contains(r.Error, harness.BuildLock):
 		out.refused = true
 	case r.Error != "":
 		out.failure = r.Error
 	}
-	if p.refusable {
+	switch {
+	case p.refusable:
 		indulge(r, &out)
+	case p.barren && grants(r) == 0 && !slices.ContainsFunc(out.found, func(v violation) bool { return v.kind != checker.NoGrant }):
+		out.found, out.refused = nil, out.failure == ""
 	}
 	for _, c := range r.Checks {
 		if c.Applies && c.Verdict == checker.Error && out.failure == "" {
@@ -139,18 +144,23 @@ func (s *sorter) read(p plan, r reports.Run) reading {
 	return out
 }
 
+// grants is how many acquires of a run were granted.
+func grants(r reports.Run) float64 {
+	for _, c := range r.Checks {
+		if c.Name == "coverage" {
+			return c.Figures["acquires_before"] + c.Figures["acquires_during"] + c.Figures["acquires_after"]
+		}
+	}
+	return 0
+}
+
 // indulge takes out of a run with a TTL that no lock can keep what follows from
 // the TTL itself. A lock that never grants anything has refused it, if late. One
 // that takes a TTL of its own instead has one that the checks do not know, and
 // whoever holds for half a millisecond has lost the lock before it hears of it.
 // What stays is what no choice of a TTL explains.
 func indulge(r reports.Run, out *reading) {
-	granted := 0.0
-	for _, c := range r.Checks {
-		if c.Name == "coverage" {
-			granted = c.Figures["acquires_before"] + c.Figures["acquires_during"] + c.Figures["acquires_after"]
-		}
-	}
+	granted := grants(r)
 	broken := slices.ContainsFunc(out.found, func(v violation) bool { return v.check == "exclusion" && v.kind == checker.Broken })
 	out.found = slices.DeleteFunc(out.found, func(v violation) bool {
 		switch v.check {
@@ -168,8 +178,8 @@ func indulge(r reports.Run, out *reading) {
 	out.refused = out.refused || granted == 0 && r.Error == "" && len(out.found) == 0
 }
 
-// explained are the checks whose violation lost data explains: somebody else is
-// let in, and what follows from that. To delete the other's key then, to say
+// explained are the checks whose violation lost data explains, and a clock that
+// jumped, which ends leases early: somebody else is let in, and what follows from that. To delete the other's key then, to say
 // yes to an extend, or to say nothing of the loss is a mistake all the same.
 var explained = []string{"exclusion", "updates", "fencing", "linearizability", "lease"}
 
@@ -242,10 +252,15 @@ func (s *sorter) group(p plan, got reading) Group {
 		Summary: v.summary, Stack: v.stack, Plans: 1, Excused: got.excused, best: p,
 	}
 	late := v.kind == checker.Overrun || v.check == "updates" || v.check == "fencing"
+	quorum := s.topology == cluster.Independent
 	switch {
-	case got.excused && s.topology == cluster.Independent && s.nodes > 1:
+	case p.jumps() && got.excused && (!quorum || s.nodes == 1):
+		g.Remark = remarkClock
+	case p.jumps() && !got.excused && len(p.blows) > 1 && quorum && slices.Contains(explained, v.check):
+		g.Remark = remarkSkew
+	case got.excused && quorum && s.nodes > 1:
 		g.Remark = remarkMost
-	case p.losers() > 0 && len(p.blows) > 1 && s.topology == cluster.Independent && slices.Contains(explained, v.check):
+	case p.losers() > 0 && len(p.blows) > 1 && quorum && slices.Contains(explained, v.check):
 		g.Remark = remarkPair
 	case got.excused:
 		g.Remark = remarkData

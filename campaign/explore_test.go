@@ -132,13 +132,19 @@ func TestReferenceSurvivesEveryFault(t *testing.T) {
 		e.keep = every(6)
 	}
 	f := explored(t, e)
+	remarks := map[string]string{"deleted keys": remarkData, "node restart without data": remarkData,
+		"clock jump forward": remarkClock, "clock jump back": remarkClock}
 	for _, g := range f.Groups {
-		if !g.Excused || !strings.HasPrefix(g.Cause, "deleted keys") && g.Cause != "node restart without data" {
+		remark, excusable := remarks[g.Cause]
+		if !g.Excused || !excusable {
 			t.Errorf("%s %s: %s: %s", g.Check, g.Kind, g.Plan, g.Summary)
 		}
-		if g.Remark != remarkData {
+		if g.Remark != remark {
 			t.Errorf("%s: remark %q", g.Plan, g.Remark)
 		}
+	}
+	if e.keep == nil && len(f.Groups) < len(remarks) {
+		t.Errorf("not all of these show: %s", titles(f))
 	}
 	if f.ExitCode() != reports.ExitExpected || len(f.Groups) == 0 || f.Unstruck != 0 || f.Refused != 2*len(badTTLs) {
 		t.Errorf("exit code %d, %d groups, %d unstruck, %d refused", f.ExitCode(), len(f.Groups), f.Unstruck, f.Refused)
@@ -301,6 +307,7 @@ func TestMisconductIsAFinding(t *testing.T) {
 	for _, c := range []struct{ lock, kind, where, words string }{
 		{"unruly-panics", kindPanic, "unruly.panics", "assignment to entry in nil map"},
 		{"unruly-panics-in-background", kindPanic, "unruly.panics", "assignment to entry in nil map"},
+		{"unruly-exits", kindExit, "cannot get the lock", "the lock ended the process with exit status 1"},
 		{"unruly-spins", kindHang, "unruly.(*lock).spin", "let no virtual time go on"},
 		{"unruly-spins-in-background", kindHang, "unruly.(*lock).spin", "let no virtual time go on"},
 		{"unruly-deadlocks", kindHang, "unruly.(*lock).Acquire", "let no virtual time go on"},
@@ -346,8 +353,16 @@ func TestOddParameters(t *testing.T) {
 		}
 	}
 	f = explored(t, Exploration{Lock: "redlock", Params: true, keep: none})
-	if len(f.Groups) > 0 || f.Refused != 2*len(badTTLs) {
+	if len(f.Groups) > 0 || f.Refused != 2*len(badTTLs)+2 { // and -1 retries, twice
 		t.Errorf("redlock: %d refused, %s", f.Refused, titles(f))
+	}
+	f = explored(t, Exploration{Lock: "redislock+retry", Params: true, keep: none})
+	if _, ok := f.has("exclusion", "broken", "tokens of which one is the beginning of the next"); !ok {
+		t.Errorf("not found: tokens that are prefixes in\n%s", titles(f))
+	}
+	f = explored(t, Exploration{Lock: "redsync-single", Params: true, keep: none})
+	if len(f.Groups) > 0 || f.Refused != 2*2+4 { // less than nothing and 0; -1 and 0 tries
+		t.Errorf("redsync-single: %d refused, %s", f.Refused, titles(f))
 	}
 	f = explored(t, Exploration{Lock: "ttl-in-whole-seconds", Params: true, keep: none})
 	if _, ok := f.has("exclusion", "broken", "a TTL of 1.5s"); !ok {

@@ -75,6 +75,7 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	oneAtATime.Lock()
 	defer oneAtATime.Unlock()
 	defer seedGlobals(cfg.Seed)()
+	pools.before()
 
 	played := make(chan *Result, 1)
 	drained := make(chan error, 1)
@@ -90,7 +91,9 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	for {
 		select {
 		case r := <-played:
-			return awaitDrain(r, drained)
+			r = awaitDrain(r, drained)
+			pools.after(v.crowded.Load())
+			return r
 		case err := <-drained: // ended without a result: it panicked
 			select {
 			case r := <-played:
@@ -124,8 +127,10 @@ const (
 type vitals struct {
 	rec   atomic.Pointer[history.Recorder]
 	beats atomic.Int64 // events and steps of the run
-	last  int64
-	count int
+	// crowded says that callers may have waited for a connection; see pools.
+	crowded atomic.Bool
+	last    int64
+	count   int
 }
 
 // still says that the run has not moved for too long.
@@ -325,6 +330,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 	for i, name := range r.world.Clients() {
 		locks, err := buildLocks(r.cfg.Lock, w, impl.Env{
 			Client: name, Nodes: r.world.Endpoints(name), TTL: w.LockTTL.Of(r.cfg.TTL),
+			Retries: impl.Retries(w.LockRetries), Token: w.TokenOf(i),
 		})
 		r.locks = append(r.locks, locks...)
 		if err != nil {
@@ -393,6 +399,7 @@ func (r *simRun) tearDown(cancels []context.CancelFunc) error {
 		}
 	}
 	time.Sleep(simDrainTime)
+	r.vitals.crowded.Store(r.world.Crowded())
 	return nil
 }
 

@@ -109,11 +109,15 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The lock is built after the beginning, since some dial at once, and
 	// the faults of time zero must be there before.
-	locks, err := buildLocks(entry, a.Workload, impl.Env{Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL)})
+	locks, err := buildLocks(entry, a.Workload, impl.Env{
+		Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL),
+		Retries: impl.Retries(a.Workload.LockRetries), Token: a.Workload.TokenOf(a.Index),
+	})
 	if err != nil {
 		return fmt.Errorf("worker: build lock %s: %w", a.Lock, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	told := ctx
+	ctx, cancel := context.WithCancel(told)
 	defer cancel()
 	p := &pipe{out: bufio.NewWriter(out), acks: make(chan struct{}, 1), gone: ctx.Done()}
 	go p.listen(lines, cancel) // ends with its input, at the latest with the process
@@ -121,6 +125,10 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		a.client(locks, p, b.Start).Run(ctx)
 	}
 	errs := []error{p.failure()}
+	if !p.stopped.Load() && told.Err() != nil {
+		// With exit status 0 it would look as if the lock had ended it.
+		errs = append(errs, errors.New("worker: told by a signal to end before its work was over"))
+	}
 	for _, lock := range locks {
 		if c, ok := lock.(io.Closer); ok {
 			errs = append(errs, c.Close())
