@@ -63,6 +63,9 @@ func (f *Facts) renewsItself() bool {
 	for _, a := range f.Acquisitions {
 		for _, i := range a.Renewals {
 			t := f.History.Events[i].T
+			if s := &f.keys.touches[f.keys.first(i)]; s.index != i || s.before != a.Alias || s.moved <= 0 {
+				continue // a late vote of the acquire, on one more node
+			}
 			byHand := slices.ContainsFunc(a.extends, func(x extension) bool {
 				return x.invoked <= t && t <= x.done+f.slack()
 			})
