@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/history"
 )
 
 // twinsUnderPlans are the locks that are no control: each has weaknesses, and
@@ -47,6 +48,34 @@ func TestTwinsUnderRandomPlans(t *testing.T) {
 			}
 			for _, class := range slices.Sorted(maps.Keys(tally)) {
 				t.Logf("%6d  %s", tally[class], class)
+			}
+		})
+	}
+}
+
+// TestQuorumLocksAnswerTruly: of the locks that ask several nodes none tells these
+// lies, whatever breaks. That is what makes the checks fit to find them.
+func TestQuorumLocksAnswerTruly(t *testing.T) {
+	sweeping(t)
+	lies := []string{checker.NoButQuorum, checker.YesButKept, checker.NoButDeleted, checker.Stopped}
+	for _, lock := range []string{"redlock", "redsync", "redsync+failfast"} {
+		t.Run(lock, func(t *testing.T) {
+			refused := 0
+			for seed := range uint64(max(5, plans()/40)) {
+				s, run, h := playPlan(t, lock, cluster.Independent, seed)
+				for _, f := range findings(run, h) {
+					if slices.Contains(lies, f.Kind) {
+						t.Errorf("%s  %s %s: %s", planOf(s), f.check, f.Kind, f.Summary)
+					}
+				}
+				for _, e := range h.Events {
+					if e.Op != nil && e.Op.F == history.Acquire && e.Op.Type == history.Fail {
+						refused++
+					}
+				}
+			}
+			if refused == 0 {
+				t.Error("no acquire was refused: nothing was judged")
 			}
 		})
 	}

@@ -58,15 +58,31 @@ func renewal(f *Facts) Result {
 	return r.with(found, []string{Stopped})
 }
 
-// renewsItself says whether the trace shows a renewal outside all calls.
+// renewsItself says whether the trace shows a renewal outside all calls, on a
+// quorum of nodes within one round: a call that returns with its quorum leaves the
+// requests to a minority on their way, which are no renewal of their own.
 func (f *Facts) renewsItself() bool {
 	for _, a := range f.Acquisitions {
+		round := map[string]int64{}
 		for _, i := range a.Renewals {
 			t := f.History.Events[i].T
+			s := &f.keys.touches[f.keys.first(i)]
+			if s.index != i || s.before != a.Alias || s.moved <= 0 {
+				continue // a late vote of the acquire, on one more node
+			}
 			byHand := slices.ContainsFunc(a.extends, func(x extension) bool {
 				return x.invoked <= t && t <= x.done+f.slack()
 			})
-			if t > a.Done && (a.ReleaseIndex < 0 || t < a.ReleaseInvoked) && !byHand {
+			if t <= a.Done || a.ReleaseIndex >= 0 && t >= a.ReleaseInvoked || byHand {
+				continue
+			}
+			round[s.Node] = t
+			for node, at := range round {
+				if t-at > int64(f.History.Header.TTL)/roundGap {
+					delete(round, node)
+				}
+			}
+			if len(round) >= f.quorum() {
 				return true
 			}
 		}

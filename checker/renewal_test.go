@@ -72,5 +72,9 @@ func TestRenewalOfAQuorum(t *testing.T) {
 		{name: "a try at one node", want: Pass, history: three(join(held, server(8, "n2", "c1", "EVALSHA", "c1#1", 2.95), left, renewed)...)},
 		{name: "a quorum was lost", want: Pass, history: three(join(held, gone(3, "n1", "", history.Lostkeys), gone(3, "n2", "", history.Lostkeys), left, renewed)...)},
 		{name: "a lock that never renews", want: Unknown, skipped: true, reason: "no lease was renewed in the background", history: three(join(held, left)...)},
+		{name: "an extend that returns with its quorum", want: Unknown, skipped: true, reason: "no lease was renewed in the background",
+			history: three(join(held, invoke(3, "c1", history.Extend, 1), on(3.1, "c1", "EVALSHA", "c1#1")[:2], ok(3.2, "c1", history.Extend, 1), on(3.3, "c1", "EVALSHA", "c1#1")[2:], note(12.9, "c1", history.Lost, 1))...)},
+		{name: "a vote that comes late is no renewal", want: Unknown, skipped: true, reason: "no lease was renewed in the background",
+			history: three(join(invoke(0.9, "c1", history.Acquire, 1), on(0.95, "c1", "SET", "c1#1")[:2], ok(1, "c1", history.Acquire, 1), on(3, "c1", "SET", "c1#1")[2:], left)...)},
 	})
 }
