@@ -273,12 +273,16 @@ func five() []Entry {
 				AtomicCheckAndSet: "yes", Reentrant: "yes", RenewsItself: "yes",
 				SurvivesNodeLoss: "optional", NeverDeletesAnothers: "yes", GCPauseTolerance: "medium",
 			},
-			Unsafe: leaseUnsafe,
-			Weaknesses: append(append(leaseWeaknesses(), renewalWeaknesses()...),
-				"the holder cannot re-enter: each acquire has a new identifier (reentry)",
-			),
+			Unsafe:     leaseUnsafe,
+			Weaknesses: serviceWeaknesses(),
 		},
 	}
+}
+
+func serviceWeaknesses() []string {
+	return append(append(leaseWeaknesses(), renewalWeaknesses()...),
+		"the holder cannot re-enter: each acquire has a new identifier (reentry)",
+	)
 }
 
 func redlockWeaknesses() []string {
