@@ -150,9 +150,10 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 }
 
 // foreignBubble ends what the runtime says when something of an earlier run is
-// used in this one. Libraries keep timers in pools for the whole process, as
-// go-redis does for those who wait for a connection; a run in a process of its
-// own finds the pools empty. That is the simulator's affair and no lock's.
+// used in this one. Libraries keep timers in pools for the whole process. The
+// harness empties the pools where it knows that somebody may have waited; what
+// it does not know, such as a pool of a library that it has never seen, is
+// played again in a fresh process. That is the simulator's affair and no lock's.
 const foreignBubble = "outside bubble"
 
 // playIn plays one job in the child, which it starts where there is none. It

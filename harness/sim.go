@@ -75,6 +75,7 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	oneAtATime.Lock()
 	defer oneAtATime.Unlock()
 	defer seedGlobals(cfg.Seed)()
+	pools.before()
 
 	played := make(chan *Result, 1)
 	drained := make(chan error, 1)
@@ -90,7 +91,9 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	for {
 		select {
 		case r := <-played:
-			return awaitDrain(r, drained)
+			r = awaitDrain(r, drained)
+			pools.after(v.crowded.Load())
+			return r
 		case err := <-drained: // ended without a result: it panicked
 			select {
 			case r := <-played:
@@ -124,8 +127,10 @@ const (
 type vitals struct {
 	rec   atomic.Pointer[history.Recorder]
 	beats atomic.Int64 // events and steps of the run
-	last  int64
-	count int
+	// crowded says that callers may have waited for a connection; see pools.
+	crowded atomic.Bool
+	last    int64
+	count   int
 }
 
 // still says that the run has not moved for too long.
@@ -393,6 +398,7 @@ func (r *simRun) tearDown(cancels []context.CancelFunc) error {
 		}
 	}
 	time.Sleep(simDrainTime)
+	r.vitals.crowded.Store(r.world.Crowded())
 	return nil
 }
 

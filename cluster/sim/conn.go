@@ -115,6 +115,7 @@ func (w *World) giveUp(cl *client, target string) {
 func (w *World) open(cl *client, target string) (*conn, time.Duration, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	cl.asked[target]++
 	if w.closed || cl.dead {
 		return nil, 0, net.ErrClosed
 	}

@@ -81,6 +81,7 @@ type client struct {
 	name  string
 	gate  gate
 	dials map[string]int
+	asked map[string]int // dials of each target, those that failed too
 	dead  bool
 	// cancel ends the context of the client's current call.
 	cancel func()
@@ -110,7 +111,7 @@ func New(cfg Config) (*World, error) {
 	for i := range cfg.Clients {
 		name := cluster.ClientName(i + 1)
 		w.names = append(w.names, name)
-		w.clients[name] = &client{name: name, dials: map[string]int{}}
+		w.clients[name] = &client{name: name, dials: map[string]int{}, asked: map[string]int{}}
 		for _, n := range w.nodes {
 			w.addLinks(name, n.name)
 		}
@@ -197,6 +198,26 @@ func (w *World) Endpoints(name string) []impl.Node {
 	return out
 }
 
+// poolSize is how many connections a client of go-redis has at most, unless the
+// lock's author says otherwise.
+const poolSize = 10
+
+// Crowded says whether a caller may have waited for a connection: as many were
+// dialled by one client to one node as a pool has. With fewer there is always
+// room for one more.
+func (w *World) Crowded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, cl := range w.clients {
+		for target, n := range cl.asked {
+			if target != cluster.Resource && n >= poolSize {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (w *World) endpoint(cl *client, target string, index int) impl.Node {
 	dial := func(ctx context.Context) (net.Conn, error) { return w.dial(ctx, cl, target) }
 	return impl.Node{
@@ -209,7 +230,7 @@ func (w *World) endpoint(cl *client, target string, index int) impl.Node {
 				Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 				// go-redis takes ten connections per core; a history must not
 				// depend on the machine.
-				PoolSize: 10,
+				PoolSize: poolSize,
 				// go-redis holds a mutex across the round trip in which it asks
 				// for maintenance notifications, which no Redis 7 has. A second
 				// connection that waits for that mutex stops virtual time.
