@@ -55,8 +55,10 @@ type Group struct {
 // Remarks on causes.
 const (
 	remarkData  = "the node has lost the key; no lock on one node survives that"
-	remarkMost  = "a majority of the nodes has lost its data; no quorum lock survives that"
+	remarkMost  = "a majority of the nodes has lost its data, or its clocks jumped; no quorum lock survives that"
 	remarkPair  = "a node has lost its data while something else was broken; Redis' own documentation of Redlock asks for nodes that sync each write or stay away for a TTL"
+	remarkClock = "leases end by the node's clock; no lock on one node survives that it jumps"
+	remarkSkew  = "a node's clock jumped while something else was broken; Redlock assumes that clocks do not jump"
 	remarkPause = "no lease survives a pause that is longer than it, unless the lock tells its end and the resource heeds fences"
 )
 
@@ -168,8 +170,8 @@ func indulge(r reports.Run, out *reading) {
 	out.refused = out.refused || granted == 0 && r.Error == "" && len(out.found) == 0
 }
 
-// explained are the checks whose violation lost data explains: somebody else is
-// let in, and what follows from that. To delete the other's key then, to say
+// explained are the checks whose violation lost data explains, and a clock that
+// jumped, which ends leases early: somebody else is let in, and what follows from that. To delete the other's key then, to say
 // yes to an extend, or to say nothing of the loss is a mistake all the same.
 var explained = []string{"exclusion", "updates", "fencing", "linearizability", "lease"}
 
@@ -242,10 +244,15 @@ func (s *sorter) group(p plan, got reading) Group {
 		Summary: v.summary, Stack: v.stack, Plans: 1, Excused: got.excused, best: p,
 	}
 	late := v.kind == checker.Overrun || v.check == "updates" || v.check == "fencing"
+	quorum := s.topology == cluster.Independent
 	switch {
-	case got.excused && s.topology == cluster.Independent && s.nodes > 1:
+	case p.jumps() && got.excused && (!quorum || s.nodes == 1):
+		g.Remark = remarkClock
+	case p.jumps() && !got.excused && len(p.blows) > 1 && quorum && slices.Contains(explained, v.check):
+		g.Remark = remarkSkew
+	case got.excused && quorum && s.nodes > 1:
 		g.Remark = remarkMost
-	case p.losers() > 0 && len(p.blows) > 1 && s.topology == cluster.Independent && slices.Contains(explained, v.check):
+	case p.losers() > 0 && len(p.blows) > 1 && quorum && slices.Contains(explained, v.check):
 		g.Remark = remarkPair
 	case got.excused:
 		g.Remark = remarkData

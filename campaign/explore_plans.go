@@ -25,9 +25,10 @@ type blow struct {
 	whom string
 	// size of the parameter in TTLs, for the shortest plan.
 	size float64
-	// loses says that data is gone afterwards, stops that a client stands
-	// still for longer than a lease.
-	loses, stops bool
+	// loses says that data is gone afterwards, jumps that a lease ended early
+	// because a clock jumped, which is as good as gone, and stops that a client
+	// stands still for longer than a lease.
+	loses, jumps, stops bool
 	// brief blows are over at once: the liveness phase may follow directly. A
 	// slow request is none: it may set a key after everybody has given it up,
 	// which no lock can prevent.
@@ -91,9 +92,6 @@ func (p point) delays(usual []float64) []float64 {
 	return usual
 }
 
-// outOfMemory is an error that go-redis does not hide by asking again.
-const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
-
 // downtime is how long a restarted node is away, and one in trouble answers with
 // errors, in TTLs. One that loses its data is back sooner, as long as the lease
 // still runs that it has forgotten. silence is how long replies vanish: long
@@ -131,6 +129,7 @@ func blowsAt(p point, voters int) []blow {
 			cutsAt(p, voters, at)
 		}
 		if p.struck == granted {
+			out = append(out, jumpsAt(p, max(voters, 1))...)
 			out = append(out, lossesAt(p, voters)...)
 		}
 		return out
@@ -148,7 +147,10 @@ func blowsAt(p point, voters int) []blow {
 	}
 	at(blow{kind: "node restart with its data"}, nemesis.Kill{Node: node, Data: cluster.Keep}, downtime)
 	at(blow{kind: "node restart without data", loses: true}, nemesis.Kill{Node: node, Data: cluster.Lose}, amnesia)
-	at(blow{kind: "error replies"}, nemesis.ErrorReply{Node: node, Reply: outOfMemory}, downtime)
+	for _, reply := range troubles {
+		word, _, _ := strings.Cut(reply, " ")
+		at(blow{kind: "error replies", whom: " (" + word + ")"}, nemesis.ErrorReply{Node: node, Reply: reply}, downtime)
+	}
 	at(blow{kind: "script flush"}, nemesis.Flush{Node: node, Scripts: true}, 0)
 	at(blow{kind: "deleted keys", loses: true}, nemesis.Flush{Node: node}, 0)
 	return out
@@ -156,24 +158,6 @@ func blowsAt(p point, voters int) []blow {
 
 // granted is the step at which a client is told that it has the lock.
 const granted = history.Acquire + " " + string(history.OK)
-
-// lossesAt lets each voter lose its data just when the lock is granted. A
-// command that the same happens at may come at another time, or never, when
-// something else is broken as well; the grant stays the grant.
-func lossesAt(p point, voters int) []blow {
-	var out []blow
-	for i := 1; i <= voters; i++ {
-		at := p
-		at.node = cluster.NodeName(i)
-		node, whom := []string{at.node}, " ("+at.node+")"
-		out = append(out,
-			blow{kind: "node restart without data", whom: whom, loses: true, at: at, step: nemesis.Step{
-				When: p.when, Fault: nemesis.Kill{Node: node, Data: cluster.Lose}, For: nemesis.TTLs(amnesia)}},
-			blow{kind: "deleted keys", whom: whom, loses: true, at: at, step: nemesis.Step{
-				When: p.when, Fault: nemesis.Flush{Node: node}, For: nemesis.TTLs(0)}})
-	}
-	return out
-}
 
 // others are the nodes beside one.
 func others(node string, voters int) []string {
@@ -282,25 +266,19 @@ func (p plan) place() int {
 	return at
 }
 
-// losers counts the nodes that lose data.
+// losers counts the nodes that lose data, or leases to a clock.
 func (p plan) losers() int {
 	nodes := map[string]bool{}
 	for _, b := range p.blows {
-		if b.loses {
+		if b.loses || b.jumps {
 			nodes[b.at.node] = true
 		}
 	}
 	return len(nodes)
 }
 
-func (p plan) stops() bool {
-	for _, b := range p.blows {
-		if b.stops {
-			return true
-		}
-	}
-	return false
-}
+func (p plan) stops() bool { return slices.ContainsFunc(p.blows, func(b blow) bool { return b.stops }) }
+func (p plan) jumps() bool { return slices.ContainsFunc(p.blows, func(b blow) bool { return b.jumps }) }
 
 // with makes a plan of a base run and blows.
 func with(base *scenarios.Scenario, blows ...blow) plan {
