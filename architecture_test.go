@@ -215,9 +215,10 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 
 // TestOnlyMainExits holds that library code never ends the process.
 func TestOnlyMainExits(t *testing.T) {
+	const exits = "impl/unruly/unruly.go" // a lock whose misbehaviour is just that
 	banned := []string{"os.Exit", "log.Fatal", "log.Fatalf", "log.Fatalln"}
 	for _, s := range sources(t) {
-		if strings.HasPrefix(s.path, "cmd/") || strings.HasSuffix(s.path, "_test.go") {
+		if strings.HasPrefix(s.path, "cmd/") || strings.HasSuffix(s.path, "_test.go") || s.path == exits {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

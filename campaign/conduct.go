@@ -14,11 +14,12 @@ const (
 	conductName = "conduct"
 	kindPanic   = "panic"
 	kindHang    = "hang"
+	kindExit    = "exit"
 )
 
 // conduct turns the error of a run into a violation where it was the lock that
-// ended the run: it panicked, and took the process of the run with it, or it
-// hangs. That is an answer about the lock and no failure of the harness. A panic
+// ended the run: it panicked or exited, and took the process of the run or of a
+// client with it, or it hangs. That is an answer about the lock and no failure of the harness. A panic
 // of the harness's own code stays an error.
 func conduct(run reports.Run) reports.Run {
 	kind, summary := "", ""
@@ -26,9 +27,13 @@ func conduct(run reports.Run) reports.Run {
 	switch {
 	case strings.Contains(run.Error, harness.ErrLockHangs.Error()):
 		kind, summary = kindHang, reports.FirstLine(run.Error)+"."
+	case strings.Contains(run.Error, harness.ErrLockExits.Error()):
+		kind, summary = kindExit, exitLine(run.Error)+", which is the process of its user."
+	case strings.Contains(run.Error, harness.ErrLockPanics.Error()):
+		kind, summary = kindPanic, panicked(run.Error)
 	case !strings.Contains(run.Error, childDied) && !strings.Contains(run.Error, harness.ErrEndedEarly.Error()):
 	case harness.LockIsToBlame(run.Error):
-		kind, summary = kindPanic, "the lock panicked, which ends the process of its user: "+panicLine(run.Error)+"."
+		kind, summary = kindPanic, panicked(run.Error)
 	}
 	if kind == "" {
 		return run
@@ -62,10 +67,24 @@ func place(stack string) string {
 	return ""
 }
 
+func panicked(text string) string {
+	return "the lock panicked, which ends the process of its user: " + panicLine(text) + "."
+}
+
+// exitLine is what an error says of a lock that ended its process.
+func exitLine(text string) string {
+	at := strings.Index(text, harness.ErrLockExits.Error())
+	return reports.FirstLine(text[at:])
+}
+
 // panicLine is the line of a dying program that says why.
 func panicLine(text string) string {
 	for line := range strings.Lines(text) {
-		if at := strings.Index(line, "panic"); at >= 0 && strings.Contains(line, ": ") {
+		at := strings.Index(line, "panic: ")
+		if at < 0 {
+			at = strings.Index(line, "panic in the simulation: ")
+		}
+		if at >= 0 {
 			line, _, _ = strings.Cut(line[at:], " [recovered") // by sync.WaitGroup, which panics again
 			return strings.TrimSpace(line)
 		}

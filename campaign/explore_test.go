@@ -307,6 +307,7 @@ func TestMisconductIsAFinding(t *testing.T) {
 	for _, c := range []struct{ lock, kind, where, words string }{
 		{"unruly-panics", kindPanic, "unruly.panics", "assignment to entry in nil map"},
 		{"unruly-panics-in-background", kindPanic, "unruly.panics", "assignment to entry in nil map"},
+		{"unruly-exits", kindExit, "cannot get the lock", "the lock ended the process with exit status 1"},
 		{"unruly-spins", kindHang, "unruly.(*lock).spin", "let no virtual time go on"},
 		{"unruly-spins-in-background", kindHang, "unruly.(*lock).spin", "let no virtual time go on"},
 		{"unruly-deadlocks", kindHang, "unruly.(*lock).Acquire", "let no virtual time go on"},

@@ -212,12 +212,12 @@ type child struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	stderr *head
+	stderr *harness.LastWords
 }
 
 func (r Runner) start() (*child, error) {
 	cmd := r.Child()
-	c := &child{cmd: cmd, stderr: &head{}}
+	c := &child{cmd: cmd, stderr: &harness.LastWords{}}
 	cmd.Stderr, cmd.WaitDelay = c.stderr, lastMoment
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -246,7 +246,11 @@ func (c *child) play(o order) (reports.Run, error) {
 	}
 	reply, err := c.out.ReadBytes('\n')
 	if err != nil {
-		return run, c.dead(" during the run", err)
+		err = c.dead(" during the run", err)
+		if lock := harness.Blame(c.cmd.ProcessState, c.stderr.String()); lock != nil {
+			err = fmt.Errorf("%s: %w", childDied, lock)
+		}
+		return run, err
 	}
 	if err := json.Unmarshal(reply, &run); err != nil {
 		return run, fmt.Errorf("the child process said %q: %w", bytes.TrimSpace(reply), err)
@@ -297,29 +301,6 @@ func (c *child) end() {
 		_ = c.cmd.Process.Kill() // it has answered its last job, or never will
 	}
 	_ = c.cmd.Wait() // killed, so this is always an error
-}
-
-// head keeps the beginning of what a child wrote to stderr: a panic and where
-// it happened stand before the stacks of everybody else.
-type head struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const headSize = 8 << 10
-
-// Write implements [io.Writer].
-func (h *head) Write(b []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.b = append(h.b, b[:min(len(b), headSize-len(h.b))]...)
-	return len(b), nil
-}
-
-func (h *head) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.TrimSpace(string(h.b))
 }
 
 // Serve is the child's side: it plays the jobs that come in and answers with

@@ -1,9 +1,13 @@
 package harness
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // module is the path of this program's packages; locks lie in its folder impl.
@@ -42,6 +46,70 @@ func LockIsToBlame(stack string) bool {
 		}
 	}
 	return foreign
+}
+
+// What a lock can do to the process that it is in. The process's last words
+// follow.
+var (
+	ErrLockPanics = errors.New("the lock panicked")
+	ErrLockExits  = errors.New("the lock ended the process")
+)
+
+// OwnWord begins what this program says before it exits with an error of its own.
+const OwnWord = "holdfast:"
+
+// Blame says what the lock had to do with the end of a process of ours that was
+// not to end, by how it ended and what it wrote to stderr; nil if nothing points
+// to the lock:
+//
+//	a signal                       a kill from outside
+//	a trace of the lock's code     it panicked
+//	any other trace                a mistake of this program
+//	our own word                   an error of this program
+//	none of these                  somebody called os.Exit, and that is the lock:
+//	                               nothing of ours does but the end of main
+func Blame(state *os.ProcessState, words string) error {
+	switch {
+	case state == nil || !state.Exited():
+		return nil
+	case LockIsToBlame(words):
+		return fmt.Errorf("%w\n%s", ErrLockPanics, words)
+	case firstGoroutine(words) != "" || ownWord(words):
+		return nil
+	}
+	return fmt.Errorf("%w with exit status %d\n%s", ErrLockExits, state.ExitCode(), words)
+}
+
+func ownWord(words string) bool {
+	for line := range strings.Lines(words) {
+		if strings.HasPrefix(line, OwnWord) {
+			return true
+		}
+	}
+	return false
+}
+
+// LastWords keeps the beginning of what a process wrote to stderr: a panic and
+// where it happened stand before the stacks of everybody else.
+type LastWords struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const mostWords = 8 << 10
+
+// Write implements [io.Writer].
+func (w *LastWords) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.b = append(w.b, b[:min(len(b), mostWords-len(w.b))]...)
+	return len(b), nil
+}
+
+func (w *LastWords) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.TrimSpace(string(w.b))
 }
 
 // firstGoroutine cuts a dump after its first goroutine, which is the one that

@@ -113,7 +113,8 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("worker: build lock %s: %w", a.Lock, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	told := ctx
+	ctx, cancel := context.WithCancel(told)
 	defer cancel()
 	p := &pipe{out: bufio.NewWriter(out), acks: make(chan struct{}, 1), gone: ctx.Done()}
 	go p.listen(lines, cancel) // ends with its input, at the latest with the process
@@ -121,6 +122,10 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		a.client(locks, p, b.Start).Run(ctx)
 	}
 	errs := []error{p.failure()}
+	if !p.stopped.Load() && told.Err() != nil {
+		// With exit status 0 it would look as if the lock had ended it.
+		errs = append(errs, errors.New("worker: told by a signal to end before its work was over"))
+	}
 	for _, lock := range locks {
 		if c, ok := lock.(io.Closer); ok {
 			errs = append(errs, c.Close())

@@ -22,6 +22,8 @@ type worker struct {
 	out   *io.PipeWriter
 	ready chan struct{} // closed when it has said so
 	ended bool          // guarded by procRun.mu
+	cmd   *exec.Cmd
+	said  *LastWords
 }
 
 // readyLimit is how long workers may take to come up, on any machine.
@@ -63,8 +65,8 @@ func (r *procRun) startWorker(self string, index int, name string) error {
 	}
 	rd, wr := io.Pipe()
 	cmd.Stdout = wr
-	cmd.Stderr = os.Stderr
-	w := &worker{name: name, in: in, out: wr, ready: make(chan struct{})}
+	w := &worker{name: name, in: in, out: wr, ready: make(chan struct{}), cmd: cmd, said: &LastWords{}}
+	cmd.Stderr = w.said
 	line, err := json.Marshal(r.assign(index, name))
 	if err != nil {
 		return err
@@ -148,13 +150,19 @@ func (r *procRun) exited(name string, err error) {
 	r.mu.Unlock()
 	_ = w.out.Close() // lets serve see the end of what was sent
 	switch {
-	case err == nil && early:
-		err = errors.New("it gave up its work")
-	case err == nil || expected:
+	case expected || err == nil && !early:
 		return
+	case err == nil:
+		err = errors.New("it gave up its work")
 	}
 	if early {
 		r.rec.Record(history.Event{Op: &history.Op{Process: -1, Client: name, F: history.Crash, Type: history.Note}})
+	}
+	switch lock := Blame(w.cmd.ProcessState, w.said.String()); {
+	case lock != nil:
+		err = lock
+	case w.said.String() != "":
+		err = fmt.Errorf("%w\n%s", err, w.said)
 	}
 	r.fail(fmt.Errorf("client %s ended by itself: %w", name, err))
 }

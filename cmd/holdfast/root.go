@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
@@ -65,10 +66,10 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writ
 	case errors.As(err, &done):
 		return int(done)
 	case errors.As(err, &wrong):
-		fmt.Fprintln(errs, "holdfast:", wrong)
+		fmt.Fprintln(errs, harness.OwnWord, wrong)
 		return exitUsage
 	}
-	fmt.Fprintln(errs, "holdfast:", err)
+	fmt.Fprintln(errs, harness.OwnWord, err)
 	return reports.ExitError
 }
 

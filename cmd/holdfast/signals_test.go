@@ -260,7 +260,17 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestWorkerKilledFromOutside, at once and in order: neither is the lock's deed.
 func TestWorkerKilledFromOutside(t *testing.T) {
+	for sig, says := range map[syscall.Signal]string{
+		syscall.SIGKILL: "ended by itself: signal: killed",
+		syscall.SIGTERM: "worker: told by a signal",
+	} {
+		t.Run(sig.String(), func(t *testing.T) { killWorker(t, sig, says) })
+	}
+}
+
+func killWorker(t *testing.T, sig syscall.Signal, says string) {
 	t.Parallel()
 	v := launch(t)
 	pids := v.pids()
@@ -268,13 +278,13 @@ func TestWorkerKilledFromOutside(t *testing.T) {
 	paused := v.stopped("worker")
 	for _, pid := range workers {
 		if !slices.Contains(paused, pid) {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(pid, sig); err != nil {
 				t.Fatal(err)
 			}
 			break
 		}
 	}
-	v.judged("ended by itself: signal: killed")
+	v.judged(says)
 	text, err := os.ReadFile(filepath.Join(v.folder(), store.HistoryFile))
 	if err != nil || !strings.Contains(string(text), `"f":"crash"`) {
 		t.Errorf("the history does not know that the client died, and would believe in it for ever: %v", err)

@@ -153,7 +153,7 @@ func Everything() []Entry {
 	return slices.Concat(All(), Advanced(), ThirdParty(), Mutants())
 }
 
-// Unruly returns the locks that panic, spin or never come back. No list has
+// Unruly returns the locks that panic, exit, spin or never come back. No list has
 // them: they are there to show what the harness makes of that.
 func Unruly() []Entry {
 	twin := five()[0] // basic

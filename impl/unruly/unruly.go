@@ -1,5 +1,5 @@
 // Package unruly has locks that misbehave in ways that no check of a history
-// sees: they panic, spin, or never come back. They show that the harness
+// sees: they panic, exit, spin, or never come back. They show that the harness
 // outlives a lock under test and says what it did. Nothing lists them; they are
 // found by name.
 //
@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"sync"
 
 	"github.com/holdfast-io/holdfast/impl"
@@ -31,6 +32,7 @@ func All() []Unruly {
 		{Name: "panics", About: "an acquire that fails panics", New: with(panics)},
 		{Name: "panics-in-background", About: "an acquire that fails panics in a goroutine of its own",
 			New: with(func(l *lock) { go panics(l) })},
+		{Name: "exits", About: "an acquire that fails ends the process with log.Fatal", New: with(exits)},
 		{Name: "spins", About: "an acquire that fails tries again for ever, and waits for nothing",
 			New: with(func(l *lock) { l.spin() })},
 		{Name: "spins-in-background", About: "an acquire that fails leaves a goroutine that never rests",
@@ -44,6 +46,9 @@ func All() []Unruly {
 
 // panics does what a map does that was never made.
 func panics(l *lock) { l.failures["acquire"]++ }
+
+// exits does what a command-line tool does, and a library must not.
+func exits(*lock) { log.Fatal("cannot get the lock") }
 
 func with(misbehave func(*lock)) impl.New {
 	return func(env impl.Env) (impl.Lock, error) {
