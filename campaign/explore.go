@@ -52,9 +52,11 @@ type Exploration struct {
 	// saves none.
 	Out string
 	// Planned is called when more runs have been planned, with their sum, Done
-	// after each, and Found when a group is new, all one at a time; any may be
-	// nil. What is found comes here in no certain order.
+	// after each, Found when a group is new, and Lasts when pairs begin that go on
+	// until the budget is spent; all one at a time, and any may be nil. What is
+	// found comes here in no certain order.
 	Planned func(total int)
+	Lasts   func(budget time.Duration)
 	Done    func()
 	Found   func(Group)
 

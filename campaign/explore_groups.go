@@ -121,13 +121,16 @@ func (s *sorter) read(p plan, r reports.Run) reading {
 		out.found = append(out.found, violation{check: checkLeak, kind: checkLeak, summary: first, stack: leak})
 	}
 	switch {
-	case p.refusable && strings.Contains(r.Error, harness.BuildLock):
+	case (p.refusable || p.barren) && strings.Contains(r.Error, harness.BuildLock):
 		out.refused = true
 	case r.Error != "":
 		out.failure = r.Error
 	}
-	if p.refusable {
+	switch {
+	case p.refusable:
 		indulge(r, &out)
+	case p.barren && grants(r) == 0 && !slices.ContainsFunc(out.found, func(v violation) bool { return v.kind != checker.NoGrant }):
+		out.found, out.refused = nil, out.failure == ""
 	}
 	for _, c := range r.Checks {
 		if c.Applies && c.Verdict == checker.Error && out.failure == "" {
@@ -141,18 +144,23 @@ func (s *sorter) read(p plan, r reports.Run) reading {
 	return out
 }
 
+// grants is how many acquires of a run were granted.
+func grants(r reports.Run) float64 {
+	for _, c := range r.Checks {
+		if c.Name == "coverage" {
+			return c.Figures["acquires_before"] + c.Figures["acquires_during"] + c.Figures["acquires_after"]
+		}
+	}
+	return 0
+}
+
 // indulge takes out of a run with a TTL that no lock can keep what follows from
 // the TTL itself. A lock that never grants anything has refused it, if late. One
 // that takes a TTL of its own instead has one that the checks do not know, and
 // whoever holds for half a millisecond has lost the lock before it hears of it.
 // What stays is what no choice of a TTL explains.
 func indulge(r reports.Run, out *reading) {
-	granted := 0.0
-	for _, c := range r.Checks {
-		if c.Name == "coverage" {
-			granted = c.Figures["acquires_before"] + c.Figures["acquires_during"] + c.Figures["acquires_after"]
-		}
-	}
+	granted := grants(r)
 	broken := slices.ContainsFunc(out.found, func(v violation) bool { return v.check == "exclusion" && v.kind == checker.Broken })
 	out.found = slices.DeleteFunc(out.found, func(v violation) bool {
 		switch v.check {

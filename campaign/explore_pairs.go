@@ -26,6 +26,9 @@ func (x *expedition) pairs(ctx context.Context, clean []plan) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, x.Budget)
 		defer cancel()
+		if x.Lasts != nil {
+			x.Lasts(x.Budget)
+		}
 	}
 	played := 0
 	for ctx.Err() == nil {

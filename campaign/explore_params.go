@@ -44,10 +44,49 @@ func (e Exploration) params() []plan {
 		p.scenario.About = fmt.Sprintf("Work of almost a TTL, with %s; nothing is broken.", p.words())
 		out = append(out, p)
 	}
+	out = append(out, e.choices()...)
 	if topology, _ := e.topology(); topology == cluster.Independent {
 		for n := 1; n <= mostParamNodes; n++ {
 			out = append(out, e.nodeCounts(n)...)
 		}
+	}
+	return out
+}
+
+// oddRetries are numbers that users write who mean "never" or "once".
+var oddRetries = []int{-1, 0, 1}
+
+// choices are the plans with what a lock lets its users choose beside the TTL:
+// the number of retries, in peace and with all clients at once, and the values
+// of its keys. The lock should keep what it promises with all of them; where it
+// never grants anything, it has refused the number, if late.
+func (e Exploration) choices() []plan {
+	lock, _ := FindLock(e.Lock) // Run has looked
+	var out []plan
+	if lock.Retries {
+		for _, n := range oddRetries {
+			for _, what := range []string{"nothing broken", "all clients at once"} {
+				s := e.baseRun(calm)
+				s.Name += "-retries-" + nameOf(what)
+				s.Workload.LockRetries = scenarios.LockRetries{Given: true, N: n}
+				p := with(s, blow{kind: fmt.Sprintf("retries set to %d, %s", n, what)})
+				if p.scenario.Nemesis = nil; what != "nothing broken" {
+					p.scenario.Workload.Stagger = nemesis.Span{}
+				}
+				p.barren = n < 1
+				p.scenario.About = fmt.Sprintf("The locks are built with %s.", p.words())
+				out = append(out, p)
+			}
+		}
+	}
+	if lock.Tokens {
+		s := e.baseRun(calm)
+		s.Name += "-tokens"
+		s.Workload.LockTokens = scenarios.Prefixes
+		p := with(s, blow{kind: "tokens of which one is the beginning of the next"})
+		p.scenario.Nemesis = nil
+		p.scenario.About = fmt.Sprintf("The locks are given %s.", p.words())
+		out = append(out, p)
 	}
 	return out
 }

@@ -228,6 +228,8 @@ type plan struct {
 	ttl time.Duration
 	// refusable plans build a lock in a way that it is right to refuse.
 	refusable bool
+	// barren plans give a lock a parameter with which it may well grant nothing.
+	barren bool
 }
 
 func (p plan) cause() string {

@@ -353,8 +353,16 @@ func TestOddParameters(t *testing.T) {
 		}
 	}
 	f = explored(t, Exploration{Lock: "redlock", Params: true, keep: none})
-	if len(f.Groups) > 0 || f.Refused != 2*len(badTTLs) {
+	if len(f.Groups) > 0 || f.Refused != 2*len(badTTLs)+2 { // and -1 retries, twice
 		t.Errorf("redlock: %d refused, %s", f.Refused, titles(f))
+	}
+	f = explored(t, Exploration{Lock: "redislock+retry", Params: true, keep: none})
+	if _, ok := f.has("exclusion", "broken", "tokens of which one is the beginning of the next"); !ok {
+		t.Errorf("not found: tokens that are prefixes in\n%s", titles(f))
+	}
+	f = explored(t, Exploration{Lock: "redsync-single", Params: true, keep: none})
+	if len(f.Groups) > 0 || f.Refused != 2*2+4 { // less than nothing and 0; -1 and 0 tries
+		t.Errorf("redsync-single: %d refused, %s", f.Refused, titles(f))
 	}
 	f = explored(t, Exploration{Lock: "ttl-in-whole-seconds", Params: true, keep: none})
 	if _, ok := f.has("exclusion", "broken", "a TTL of 1.5s"); !ok {

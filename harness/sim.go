@@ -330,6 +330,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 	for i, name := range r.world.Clients() {
 		locks, err := buildLocks(r.cfg.Lock, w, impl.Env{
 			Client: name, Nodes: r.world.Endpoints(name), TTL: w.LockTTL.Of(r.cfg.TTL),
+			Retries: impl.Retries(w.LockRetries), Token: w.TokenOf(i),
 		})
 		r.locks = append(r.locks, locks...)
 		if err != nil {

@@ -109,7 +109,10 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The lock is built after the beginning, since some dial at once, and
 	// the faults of time zero must be there before.
-	locks, err := buildLocks(entry, a.Workload, impl.Env{Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL)})
+	locks, err := buildLocks(entry, a.Workload, impl.Env{
+		Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL),
+		Retries: impl.Retries(a.Workload.LockRetries), Token: a.Workload.TokenOf(a.Index),
+	})
 	if err != nil {
 		return fmt.Errorf("worker: build lock %s: %w", a.Lock, err)
 	}

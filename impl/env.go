@@ -15,6 +15,9 @@ func (e Env) Check() error {
 	if err := e.CheckNodes(); err != nil {
 		return err
 	}
+	if e.Retries.Given && e.Retries.N < 0 {
+		return fmt.Errorf("lock %q of client %q: %d retries, the least is none", e.Name, e.Client, e.Retries.N)
+	}
 	if e.TTL < time.Millisecond {
 		return fmt.Errorf("lock %q of client %q: the TTL is %v, the least that Redis can keep is 1ms",
 			e.Name, e.Client, e.TTL)
@@ -22,7 +25,21 @@ func (e Env) Check() error {
 	return nil
 }
 
-// CheckNodes is [Env.Check] without the TTL. Adapters of libraries call it:
+// Retries is a number of retries that may be given or not; zero is one to try.
+type Retries struct {
+	Given bool
+	N     int
+}
+
+// Or is the number, or a lock's own where none is given.
+func (r Retries) Or(own int) int {
+	if r.Given {
+		return r.N
+	}
+	return own
+}
+
+// CheckNodes is [Env.Check] without the TTL and the retries. Adapters of libraries call it:
 // what a library makes of an odd TTL is the library's own, and to refuse it in
 // its place would hide that.
 func (e Env) CheckNodes() error {

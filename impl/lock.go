@@ -120,6 +120,15 @@ type Env struct {
 	// TTL of the lease.
 	TTL time.Duration
 
+	// Retries is how often Acquire tries again, where a lock lets its users
+	// choose that. It is the number that the lock's own option takes, which may
+	// count the first try or not.
+	Retries Retries
+
+	// Token is the value that its user chose for the lock's key, where a lock
+	// lets its users choose; empty lets it draw one.
+	Token string
+
 	_ struct{} // named fields only
 }
 

@@ -73,6 +73,9 @@ func (e *encoder) value(v reflect.Value) any {
 	if span, ok := v.Interface().(nemesis.Span); ok && span.TTLs != 0 && span.Fixed != 0 {
 		e.fail("the span %v has two parts, and in a file a span has one", span)
 	}
+	if r, ok := v.Interface().(LockRetries); ok {
+		return r.N // a number, and no text in quotes
+	}
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		b, err := m.MarshalText()
 		if err != nil {
@@ -136,8 +139,11 @@ var notZero = []reflect.Kind{reflect.String, reflect.Slice, reflect.Int}
 
 // optional says whether leaving a field out is the only way to write its zero.
 func optional(f reflect.Value) bool {
-	_, ok := f.Interface().(LockTTL)
-	return ok
+	switch f.Interface().(type) {
+	case LockTTL, LockRetries:
+		return true
+	}
+	return false
 }
 
 func (e *encoder) step(st nemesis.Step) yaml.MapSlice {

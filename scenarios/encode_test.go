@@ -65,7 +65,8 @@ func TestFaultsAndTriggersReadBackEqual(t *testing.T) {
 	made.Topology = map[string]cluster.Topology{Default: cluster.Independent}
 	made.Locks = []string{"basic+fence", "no", "1e3"}
 	made.Workload.Extend, made.Workload.Stagger = nemesis.Span{}, nemesis.Span{}
-	made.Workload.LockTTL = LockTTL{Given: true}
+	made.Workload.LockTTL, made.Workload.ExtendTTL = LockTTL{Given: true}, LockTTL{Given: true, TTL: -5 * time.Second}
+	made.Workload.LockRetries, made.Workload.LockTokens = LockRetries{Given: true}, Prefixes
 	made.Final.Heal = false
 	made.Expect = Expect{"no": {"exclusion": "overrun", "liveness": "any"}, Default: {}}
 	triggers := []nemesis.Trigger{
@@ -107,13 +108,17 @@ func TestLockTTL(t *testing.T) {
 	for text, want := range map[string]LockTTL{
 		"-5s": {Given: true, TTL: -5 * time.Second}, "0s": {Given: true}, "500us": {Given: true, TTL: 500 * time.Microsecond},
 	} {
-		file := "name: odd\nabout: A TTL that a lock should refuse.\nworkload: {lock-ttl: " + text + "}\n"
+		file := "name: odd\nabout: A TTL that a lock should refuse.\nworkload: {lock-ttl: " + text + ", extend-ttl: " + text + "}\n"
 		s, err := Parse("odd.yaml", []byte(file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := s.Workload.LockTTL; got != want || got.Of(time.Minute) != want.TTL {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+		back := mustReadBack(t, s)
+		if s.Workload.ExtendTTL != want || back.Workload.ExtendTTL != want || back.Workload.LockTTL != want {
+			t.Errorf("%s: to extend by %+v, read back as %+v", text, s.Workload.ExtendTTL, back.Workload)
 		}
 	}
 	if got := (LockTTL{}).Of(time.Minute); got != time.Minute {
@@ -122,5 +127,32 @@ func TestLockTTL(t *testing.T) {
 	if _, err := Parse("odd.yaml", []byte("name: odd\nabout: x\nworkload: {lock-ttl: 1ttl}\n")); err == nil ||
 		!strings.Contains(err.Error(), "is not a duration") {
 		t.Errorf("1ttl: %v", err)
+	}
+}
+
+// TestLockRetries: a number in the file, and none is not zero.
+func TestLockRetries(t *testing.T) {
+	const head = "name: odd\nabout: x\nworkload: {lock-retries: "
+	for text, want := range map[string]int{"-1": -1, "0": 0, "3": 3} {
+		s, err := Parse("odd.yaml", []byte(head+text+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mustReadBack(t, s).Workload.LockRetries; got != (LockRetries{Given: true, N: want}) || got != s.Workload.LockRetries {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	calm, err := Load("calm")
+	if err != nil || calm.Workload.LockRetries.Given || calm.Workload.TokenOf(1) != "" {
+		t.Errorf("%v %+v", err, calm.Workload)
+	}
+	for text, says := range map[string]string{"once": "write -1, 0 or 3", "1, lock-tokens: odd": "prefixes"} {
+		if _, err := Parse("odd.yaml", []byte(head+text+"}\n")); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	prefixes := Workload{LockTokens: Prefixes}
+	if a, b := prefixes.TokenOf(0), prefixes.TokenOf(1); a == b || !strings.HasPrefix(b, a) {
+		t.Errorf("%q and %q", a, b)
 	}
 }

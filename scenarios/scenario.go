@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -142,6 +143,25 @@ type Workload struct {
 	// ExtendTTL is what holders extend their leases by, where the lock lets
 	// them choose and it is not the lock's own TTL.
 	ExtendTTL LockTTL `yaml:"extend-ttl"`
+	// LockRetries is how often an acquire tries again, where the lock lets its
+	// users choose: the number that its own option takes, such as 0 or -1.
+	LockRetries LockRetries `yaml:"lock-retries"`
+	// LockTokens are the values of the clients' keys, where the lock lets its
+	// users choose: drawn by the lock, which is the default, or prefixes, of
+	// which each is the beginning of the next client's.
+	LockTokens string `yaml:"lock-tokens" words:"prefixes"`
+}
+
+// Prefixes are tokens as people write them who number their workers: worker-1
+// for c1, worker-11 for c2, worker-111 for c3.
+const Prefixes = "prefixes"
+
+// TokenOf is the token of the client with an index from 0, or none.
+func (w *Workload) TokenOf(index int) string {
+	if w.LockTokens != Prefixes {
+		return ""
+	}
+	return "worker-" + strings.Repeat("1", index+1)
 }
 
 // Names of the locks, in the order of the scenario.
@@ -195,6 +215,35 @@ func (l LockTTL) MarshalText() ([]byte, error) {
 		return nil, nil
 	}
 	return []byte(l.TTL.String()), nil
+}
+
+// LockRetries is a number of retries that may be given or not; zero is one to
+// try.
+type LockRetries struct {
+	Given bool
+	N     int
+}
+
+// UnmarshalText reads it from a scenario file.
+func (r *LockRetries) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*r = LockRetries{}
+		return nil
+	}
+	n, err := strconv.Atoi(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a number of retries: write -1, 0 or 3", b)
+	}
+	*r = LockRetries{Given: true, N: n}
+	return nil
+}
+
+// MarshalText writes it back.
+func (r LockRetries) MarshalText() ([]byte, error) {
+	if !r.Given {
+		return nil, nil
+	}
+	return []byte(strconv.Itoa(r.N)), nil
 }
 
 // Final is the phase after the faults, in which the lock must be live.

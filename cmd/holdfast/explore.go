@@ -118,7 +118,7 @@ func explore(ctx context.Context, io streams, x exploration) error {
 	})()
 	bar := newExploreProgress(io.err, x.Lock, x.quiet)
 	x.Params, x.Child = x.params, childCommand
-	x.Planned, x.Done = bar.planned, bar.step
+	x.Planned, x.Done, x.Lasts = bar.planned, bar.step, bar.lasts
 	if !x.quiet {
 		// The list at the end is the result; this is news, and news are no
 		// part of it.

@@ -153,6 +153,11 @@ func TestExploreBar(t *testing.T) {
 	if got, want := b.line(10*time.Second, barWidth), "[######..................] 50 of 200 runs, 1 cause found, 5.0 a second, 30s left"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	b.began = time.Now().Add(-10 * time.Second)
+	b.lasts(40 * time.Second) // pairs: how many of them there will be says nothing
+	if got, want := b.line(22*time.Second, barWidth), "[#######.................] 50 runs, 1 cause found, 2.3 a second, 28s left"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 	b.end()
 	if out.String() != "found  something\n" {
 		t.Errorf("in a pipe: %q", out.String())

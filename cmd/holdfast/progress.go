@@ -38,6 +38,9 @@ type progress struct {
 	found   int
 	playing func() string // what is being played now; may be nil
 	shown   bool
+	// from and until are since the beginning, where it goes on for as long as a
+	// budget lasts and not until a number of runs is played.
+	from, until time.Duration
 }
 
 // look is how progress is shown.
@@ -170,8 +173,13 @@ func (p *progress) line(spent time.Duration, bar int) string {
 	case p.done == 0:
 		parts = append(parts, fmt.Sprintf("0 of %d runs", p.total), spent.Round(time.Second).String())
 	default:
-		left := time.Duration(float64(spent) / float64(p.done) * float64(max(p.total-p.done, 0))).Round(time.Second)
-		parts = append(parts, fmt.Sprintf("%d of %d runs", p.done, p.total), p.findings(), rate(p.done, spent), left.String()+" left")
+		runs, left := fmt.Sprintf("%d of %d runs", p.done, p.total), time.Duration(0)
+		if p.until > 0 {
+			runs, left = fmt.Sprintf("%d runs", p.done), max(p.until-spent, 0)
+		} else {
+			left = time.Duration(float64(spent) / float64(p.done) * float64(max(p.total-p.done, 0)))
+		}
+		parts = append(parts, runs, p.findings(), rate(p.done, spent), left.Round(time.Second).String()+" left")
 	}
 	if now := p.now(); now != "" {
 		parts = append(parts, now)
@@ -179,6 +187,9 @@ func (p *progress) line(spent time.Duration, bar int) string {
 	text := strings.Join(parts, ", ")
 	if bar > 0 && p.total > 0 {
 		filled := min(bar*p.done/p.total, bar)
+		if p.until > p.from {
+			filled = min(max(int(int64(bar)*int64(spent-p.from)/int64(p.until-p.from)), 0), bar)
+		}
 		text = "[" + strings.Repeat("#", filled) + strings.Repeat(".", bar-filled) + "] " + text
 	}
 	return text
@@ -215,6 +226,14 @@ func (p *progress) planned(total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total = total
+}
+
+// lasts says that it goes on until a budget is spent.
+func (p *progress) lasts(budget time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.from = time.Since(p.began)
+	p.until = p.from + budget
 }
 
 // step counts a run.

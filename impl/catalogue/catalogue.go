@@ -90,6 +90,9 @@ type Entry struct {
 	// Quorum: the lock wants several independent nodes, not one.
 	Quorum bool
 
+	// Retries, Tokens: the lock heeds those of its environment.
+	Retries, Tokens bool
+
 	// Fair: the lock promises to grant in the order of arrival.
 	Fair bool
 
@@ -248,6 +251,7 @@ func five() []Entry {
 		},
 		{
 			Name:      "redlock",
+			Retries:   true,
 			About:     "the votes of a majority of independent nodes, before the TTL is over",
 			New:       redlock.New,
 			KeyPrefix: "redlock:",
@@ -261,6 +265,7 @@ func five() []Entry {
 		},
 		{
 			Name:      "service",
+			Retries:   true,
 			About:     "a hash of owner and hold count, a few attempts, renewed in the background",
 			New:       service.New,
 			KeyPrefix: "lock_service:",

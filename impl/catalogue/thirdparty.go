@@ -32,6 +32,8 @@ func variant(of Entry, name string, change func(*Entry)) Entry {
 func redsyncs() []Entry {
 	redlock := Entry{
 		Name:      "redsync",
+		Retries:   true,
+		Tokens:    true,
 		About:     "go-redsync/redsync v4.18.1 over go-redis, a pool for each of the independent nodes",
 		New:       redsync.New,
 		KeyPrefix: "redsync:",
@@ -80,6 +82,7 @@ func redsyncs() []Entry {
 func redislocks() []Entry {
 	plain := Entry{
 		Name:      "redislock",
+		Tokens:    true,
 		About:     "bsm/redislock v0.9.4 over go-redis without options, as its README shows it",
 		New:       redislock.New,
 		KeyPrefix: "redislock:",
@@ -96,24 +99,24 @@ func redislocks() []Entry {
 	}
 	retry := variant(plain, "redislock+retry", func(e *Entry) {
 		e.About = "bsm/redislock v0.9.4 with the retry strategy of its example: every 100 ms, up to three times"
-		e.New = redislock.NewRetrying
+		e.New, e.Retries = redislock.NewRetrying, true
 	})
 	token := variant(plain, "redislock+token", func(e *Entry) {
 		e.About = "bsm/redislock v0.9.4 with one token for all acquisitions of a client"
-		e.New = redislock.NewWithToken
+		e.New, e.Tokens = redislock.NewWithToken, false
 		e.Promises.Reentrant = "with the token"
 		e.Weaknesses = append(e.Weaknesses,
 			"everyone who has the token is granted the lock, so two threads of a client both hold it (calm)")
 	})
 	workers := variant(plain, "redislock+worker-tokens", func(e *Entry) {
 		e.About = "bsm/redislock v0.9.4 with the tokens worker-1, worker-11 and so on, one for each client"
-		e.New = redislock.NewWithWorkerTokens
+		e.New, e.Tokens = redislock.NewWithWorkerTokens, false
 		e.Unsafe = "whose token is the beginning of the holder's is granted the lock"
 		e.Weaknesses = append(e.Weaknesses, "worker-1 is granted what worker-11 holds (calm)")
 	})
 	metadata := variant(plain, "redislock+metadata", func(e *Entry) {
 		e.About = "bsm/redislock v0.9.4 with metadata behind the random token"
-		e.New = redislock.NewWithMetadata
+		e.New, e.Tokens = redislock.NewWithMetadata, false
 	})
 	return []Entry{plain, retry, token, workers, metadata}
 }

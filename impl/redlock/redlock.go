@@ -63,6 +63,7 @@ type Lock struct {
 	key     string
 	id      string
 	ttl     time.Duration
+	tries   int
 	timeout time.Duration // of one call to one node
 	fence   string        // key of the fence counters, empty without fences
 	wrong   Mistakes
@@ -99,6 +100,7 @@ func build(env impl.Env, wrong Mistakes) (*Lock, error) {
 		key:     "redlock:" + env.Name,
 		id:      impl.NewIdentifier(),
 		ttl:     env.TTL,
+		tries:   env.Retries.Or(attempts-1) + 1,
 		timeout: nodeTimeout(env.TTL),
 		wrong:   wrong,
 		client:  env.Client,
@@ -142,7 +144,7 @@ func (l *Lock) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, l.timeout)
 }
 
-// Acquire makes 3 attempts. Errors, from the last one: [impl.ErrQuorum] when
+// Acquire makes 3 attempts, unless the environment says otherwise. Errors, from the last one: [impl.ErrQuorum] when
 // nodes failed and too few voted yes, [impl.ErrNotObtained] when all nodes
 // answered but others hold too many votes, [impl.ErrValidityUsedUp] when the
 // votes took longer than the TTL. An ended ctx is an unknown outcome.
@@ -167,7 +169,7 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, impl.FromRedis("acquire", "", l.key, err)
 		}
-		if attempt == attempts {
+		if attempt == l.tries {
 			return nil, l.refusal(enough, poll)
 		}
 		pause := 200*time.Millisecond + time.Duration(attempt)*10*time.Millisecond

@@ -68,6 +68,7 @@ type Lock struct {
 	node     string
 	key      string
 	ttl      time.Duration
+	tries    int
 	fence    string // key of the fence counter, empty without fences
 	renewers renewer.Owner
 }
@@ -102,10 +103,11 @@ func build(env impl.Env) (*Lock, error) {
 		node:   env.Nodes[0].Name,
 		key:    "lock_service:" + env.Name,
 		ttl:    env.TTL,
+		tries:  env.Retries.Or(attempts-1) + 1,
 	}, nil
 }
 
-// Acquire makes 3 attempts, 200 ms apart. Errors: [impl.ErrNotObtained] when
+// Acquire makes 3 attempts, unless the environment says otherwise, 200 ms apart. Errors: [impl.ErrNotObtained] when
 // all are refused; otherwise what [impl.FromRedis] makes of the first failure,
 // an ended ctx included.
 func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
@@ -118,7 +120,7 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 		if granted > 0 {
 			return l.lease(id, granted), nil
 		}
-		if attempt == attempts {
+		if attempt == l.tries {
 			return nil, impl.ErrNotObtained.With("acquire", l.node, l.key, nil)
 		}
 		if err := wait.For(ctx, pause); err != nil {

@@ -3,7 +3,7 @@
 // https://github.com/bsm/redislock, v0.9.4.
 //
 // It repairs nothing. [New] is the README's: no options, so that Obtain asks
-// once. [NewRetrying] is the documentation's example of a retry strategy.
+// once, unless the harness chooses a token. [NewRetrying] is the documentation's example of a retry strategy.
 //
 // The library can ask the server how long a lock still lives (TTL), but keeps
 // no end of the lease on the client's side, so its leases implement no
@@ -60,7 +60,10 @@ type Lock struct {
 // New builds the lock on the environment's first node, without options. It
 // fails only for an environment that [impl.Env.CheckNodes] refuses.
 func New(env impl.Env) (impl.Lock, error) {
-	return build(env, func() *redislock.Options { return nil })
+	if env.Token == "" {
+		return build(env, func() *redislock.Options { return nil })
+	}
+	return build(env, func() *redislock.Options { return &redislock.Options{Token: env.Token} })
 }
 
 // NewRetrying is [New] with the retry strategy of the library's example:
@@ -68,7 +71,8 @@ func New(env impl.Env) (impl.Lock, error) {
 func NewRetrying(env impl.Env) (impl.Lock, error) {
 	return build(env, func() *redislock.Options {
 		return &redislock.Options{
-			RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(100*time.Millisecond), 3),
+			RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(100*time.Millisecond), env.Retries.Or(3)),
+			Token:         env.Token,
 		}
 	})
 }

@@ -4,8 +4,9 @@
 //
 // It repairs nothing. What the library does to its users it does here: its
 // options are those of its README (a go-redis client and a pool for each node,
-// everything else a default), except for the expiry, which the harness sets,
-// and the one option after which a variant is named. Each acquisition has a
+// everything else a default), except for what the harness sets: the expiry and,
+// where it chooses them, the number of tries and the value of the key; and the
+// one option after which a variant is named. Each acquisition has a
 // Mutex of its own, as in the README, where one function makes, locks and
 // unlocks it; the Mutex keeps the value of its latest Lock only.
 //
@@ -95,6 +96,12 @@ func build(env impl.Env, options ...redsync.Option) (impl.Lock, error) {
 		key:     "redsync:" + env.Name,
 		options: append(options, redsync.WithExpiry(env.TTL)),
 		quorum:  len(env.Nodes)/2 + 1,
+	}
+	if env.Retries.Given {
+		l.options = append(l.options, redsync.WithTries(env.Retries.N))
+	}
+	if env.Token != "" {
+		l.options = append(l.options, redsync.WithGenValueFunc(func() (string, error) { return env.Token, nil }))
 	}
 	var pools []redsyncredis.Pool
 	for _, node := range env.Nodes {
