@@ -250,8 +250,7 @@ func five() []Entry {
 			Weaknesses: append(leaseWeaknesses(), renewalWeaknesses()...),
 		},
 		{
-			Name:      "redlock",
-			Retries:   true,
+			Name: "redlock", Retries: true,
 			About:     "the votes of a majority of independent nodes, before the TTL is over",
 			New:       redlock.New,
 			KeyPrefix: "redlock:",
@@ -264,8 +263,7 @@ func five() []Entry {
 			Weaknesses: redlockWeaknesses(),
 		},
 		{
-			Name:      "service",
-			Retries:   true,
+			Name: "service", Retries: true,
 			About:     "a hash of owner and hold count, a few attempts, renewed in the background",
 			New:       service.New,
 			KeyPrefix: "lock_service:",
