@@ -16,6 +16,15 @@ var troubles = []string{
 	"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
 }
 
+// manyPoints of one base run are so many that each command gets one of the
+// troubles, in turn: commands that are alike lie side by side.
+const manyPoints = 120
+
+func inTurn(b blow, i int) bool {
+	reply, ok := b.step.Fault.(nemesis.ErrorReply)
+	return !ok || reply.Reply == troubles[i%len(troubles)]
+}
+
 // jumps of a node's clock, in TTLs. Each takes a fresh lease away at one of its
 // two ends: the jump itself, or the way back.
 //

@@ -317,9 +317,9 @@ func impatient(base *scenarios.Scenario, b blow, ttl time.Duration) plan {
 // singles lists all plans with one fault, each once.
 func singles(base *scenarios.Scenario, points []point, voters int, ttl time.Duration, m mood) []plan {
 	var out []plan
-	for _, pt := range points {
+	for i, pt := range points {
 		for _, b := range blowsAt(pt, voters) {
-			if !m.worth(b) {
+			if !m.worth(b) || len(points) > manyPoints && !inTurn(b, i) {
 				continue
 			}
 			p := with(base, b)
