@@ -136,6 +136,9 @@ func (b *tab) judge() {
 		b.t.Errorf("the browser says: %s", w)
 	}
 	for _, address := range b.asked {
+		if strings.HasPrefix(address, "data:") {
+			continue // is in the page
+		}
 		if !slices.ContainsFunc(b.inside, func(base string) bool { return strings.HasPrefix(address, base) }) {
 			b.t.Errorf("the page asks for %s", address)
 		}
