@@ -58,7 +58,7 @@ type seen struct{ Scenario, ID string }
 func WriteMatrix(w io.Writer, m reports.Matrix, folder string) error {
 	t := table{
 		Policy: stillPolicy, CSS: template.CSS(pageCSS + matrixCSS), Title: "Locks against scenarios",
-		Key: "It shows " + shown(m.Key()), Tally: shown(m.Tally),
+		Key: "The cells show " + shown(m.Key()), Tally: shown(m.Tally),
 	}
 	for _, r := range m.Rows {
 		t.Locks = append(t.Locks, shown(r.Lock))
