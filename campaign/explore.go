@@ -82,7 +82,10 @@ type Findings struct {
 	// Points are the moments that were broken, Plans the runs that were
 	// planned, Played those that were played; Unstruck are those whose fault
 	// found nothing to strike, which a pair's second one may do.
-	Points   int     `json:"points"`
+	Points int `json:"points"`
+	// Left counts plans that were left out because they break the same step in the
+	// same way as others, of a lock whose runs are long.
+	Left     int     `json:"left_out,omitempty"`
 	Plans    int     `json:"plans"`
 	Played   int     `json:"played"`
 	Unstruck int     `json:"unstruck"`
@@ -249,7 +252,13 @@ func (x *expedition) survey(ctx context.Context) (_ []plan, err error) {
 		}
 		points := pointsOf(h)
 		x.findings.Points += len(points)
-		all = append(all, singles(base, points, voters, x.TTL, m)...)
+		plans := singles(base, points, voters, x.TTL, m)
+		if voters == 0 {
+			var left int
+			plans, left = thin(plans, len(h.Events))
+			x.findings.Left += left
+		}
+		all = append(all, plans...)
 	}
 	if x.keep != nil {
 		all = slices.DeleteFunc(all, func(p plan) bool { return !x.keep(p) })

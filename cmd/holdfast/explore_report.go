@@ -56,6 +56,9 @@ func sums(f *campaign.Findings) string {
 	if f.Played < f.Plans {
 		s += fmt.Sprintf(", %d more were planned", f.Plans-f.Played)
 	}
+	if f.Left > 0 {
+		s += fmt.Sprintf(", %d that break the same step in the same way were left out", f.Left)
+	}
 	if f.Unstruck > 0 {
 		s += fmt.Sprintf(", %d in which a fault found nothing to strike", f.Unstruck)
 	}
