@@ -15,15 +15,15 @@ import (
 var suites = map[string][]string{
 	SuiteLease: {
 		"calm", "slow-work", "partition-holder", "renewal-blip", "pause-during-acquire", "node-stall",
-		"node-refuses", "out-of-memory", "script-flush", "shared-lock-object",
+		"node-refuses", "out-of-memory", "script-flush", "shared-lock-object", "extend-too-late",
 	},
 	SuiteFenced: {
 		"calm", "slow-work", "partition-holder", "renewal-blip", "pause-during-acquire", "node-stall",
-		"node-refuses", "out-of-memory", "script-flush", "shared-lock-object", "kleppmann-fencing",
+		"node-refuses", "out-of-memory", "script-flush", "shared-lock-object", "extend-too-late", "kleppmann-fencing",
 	},
 	SuiteQuorum: {
 		"calm", "slow-work", "partition-holder", "partition-minority", "majority-down", "delayed-restart",
-		"pause-during-acquire", "node-stall",
+		"pause-during-acquire", "node-stall", "extend-too-late",
 	},
 }
 

@@ -113,6 +113,7 @@ func promised() map[string]map[string]cell {
 			append(slices.Clone(oneNode), "reference")...),
 		"partition-holder":   join(each(overrun, five...), each(ok, "reference")),
 		"partition-minority": each(ok, "redlock"),
+		"extend-too-late":    each(ok, "reference"),
 		"renewal-blip":       join(each(overrun, "watchdog", "service"), each(ok, "reference")),
 		"node-stall":         each(ok, six...),
 		"lock-key-deleted":   join(each(broken, "watchdog", "service"), each(brokenOnly, "reference")),

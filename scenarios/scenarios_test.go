@@ -86,6 +86,7 @@ func TestTheTable(t *testing.T) {
 		"failover-before-replication": single,
 		"partition-holder":            but(over, map[string]cell{"reference": ok}),
 		"partition-minority":          {"redlock": ok},
+		"extend-too-late":             {"reference": ok},
 		"renewal-blip":                {"watchdog": over, "service": over, "reference": ok},
 		"node-stall":                  all(ok),
 		"readers-and-writers":         {"rwlock": ok},
