@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,7 +184,7 @@ func (c Config) entry(t *testing.T) (e catalogue.Entry, err error) {
 	p := &probe{}
 	trial := e
 	trial.New = p.wrap(c.New)
-	run, _ := campaign.PlayScenario(context.WithoutCancel(t.Context()), s, trial, store.Job{World: string(cluster.Sim), Seed: 1, TTL: c.TTL})
+	run, h := campaign.PlayScenario(context.WithoutCancel(t.Context()), s, trial, store.Job{World: string(cluster.Sim), Seed: 1, TTL: c.TTL})
 	if p.err != nil {
 		return e, fmt.Errorf("the lock could not be built: %w", p.err)
 	}
@@ -191,5 +192,24 @@ func (c Config) entry(t *testing.T) (e catalogue.Entry, err error) {
 	if !p.granted {
 		return e, fmt.Errorf("the lock was never granted with nothing broken: %s", cmp.Or(p.refused, run.Error, "no acquire returned"))
 	}
+	if n := nodesAsked(h); e.Quorum && len(n) == 1 {
+		return e, fmt.Errorf("this lock uses one node, %s, and a quorum of several is asked for: use SuiteLease or SuiteFenced, and leave Quorum out", n[0])
+	}
 	return e, nil
+}
+
+// nodesAsked are the nodes that got a command of a client. A lock on one node
+// that is taken for one on five fails where the other four matter, with a
+// violation that says nothing of the mistake.
+func nodesAsked(h *history.History) []string {
+	var names []string
+	if h == nil {
+		return nil
+	}
+	for _, e := range h.Events {
+		if s := e.Server; s != nil && s.Client != "" && !slices.Contains(names, s.Node) {
+			names = append(names, s.Node)
+		}
+	}
+	return names
 }

@@ -88,6 +88,8 @@ func TestMistakesAreTold(t *testing.T) {
 	told(err, "the lock could not be built: no config file")
 	_, err = Config{New: func(Env) (Lock, error) { return never{}, nil }}.entry(t)
 	told(err, "never granted with nothing broken: I never do")
+	_, err = Config{Suite: SuiteQuorum, New: basic.New}.entry(t)
+	told(err, "this lock uses one node, n1, and a quorum of several is asked for: use SuiteLease")
 	t.Setenv(seedVariable, "one")
 	_, err = Config{}.seeds()
 	told(err, `HOLDFAST_SEED="one" is no seed`)

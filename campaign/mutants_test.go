@@ -103,6 +103,9 @@ func tableRow(c catch, seed uint64) string {
 	if storyPath(name) != name {
 		name = fmt.Sprintf("[%s](campaign/testdata/stories/%s.yaml)", name, name)
 	}
+	if c.ttl > 0 {
+		name += fmt.Sprintf(" `--ttl %dms`", c.ttl.Milliseconds())
+	}
 	m, _ := catalogue.Find(c.mutant)
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d |", c.mutant, c.rows, m.TwinOf, name, c.check, seed)
 }

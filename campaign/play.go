@@ -24,7 +24,7 @@ import (
 // LoadScenario takes a built-in name or the path of a YAML file.
 func LoadScenario(name string) (*scenarios.Scenario, error) {
 	if isPath(name) {
-		text, err := scenarios.ReadText(name)
+		text, err := scenarios.ReadText("scenario", name)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (k Keep) Play(ctx context.Context, j store.Job) (reports.Run, *history.Hist
 	if j.Inline == "" && isPath(j.Scenario) {
 		// The run keeps the text: it can be judged and played again where the
 		// file is not, or is another by then.
-		text, err := scenarios.ReadText(j.Scenario)
+		text, err := scenarios.ReadText("scenario", j.Scenario)
 		if err != nil {
 			return Failed(j, err), nil
 		}

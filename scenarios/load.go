@@ -62,31 +62,32 @@ func load(name string) (*Scenario, error) {
 
 // ReadFile reads a scenario from a file of the user's.
 func ReadFile(path string) (*Scenario, error) {
-	data, err := ReadText(path)
+	data, err := ReadText("scenario", path)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(path, data)
 }
 
-// ReadText reads a scenario's text. It takes regular files only, and no more
-// than a scenario may have: a device or a pipe would be read for ever.
-func ReadText(path string) ([]byte, error) {
+// ReadText reads the text of a scenario or of another document, which errors
+// call by its name. It takes regular files only, and no more than a scenario may
+// have: a device or a pipe would be read for ever.
+func ReadText(what, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read scenario: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("read scenario: %s is no regular file", path)
+		return nil, fmt.Errorf("read %s: %s is no regular file", what, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read scenario: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("read scenario: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	return data, nil
 }

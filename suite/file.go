@@ -82,7 +82,7 @@ const (
 
 // ReadFile reads a suite from a file.
 func ReadFile(path string) (*Suite, error) {
-	data, err := scenarios.ReadText(path)
+	data, err := scenarios.ReadText("suite", path)
 	if err != nil {
 		return nil, err
 	}

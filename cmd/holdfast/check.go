@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,6 +40,9 @@ judged up to there, and is never a pass. A bad line in the middle is refused.`,
 			if _, err := how.rules(cmd); err != nil {
 				return err
 			}
+			if !slices.Contains(formatNames(), sel.format) {
+				return unknownWord("format", sel.format, formatNames(), "holdfast check --help")
+			}
 			format, err := how.format(args[0])
 			if err != nil {
 				return err
@@ -53,7 +58,7 @@ judged up to there, and is never a pass. A bad line in the middle is refused.`,
 			h, path, err := store.ReadHistory(args[0])
 			cut := errors.Is(err, history.ErrTruncated) && h != nil
 			if err != nil && !cut {
-				return err
+				return noRun("check", args[0], err)
 			}
 			r := rejudge(h, path)
 			if cut {
@@ -79,6 +84,22 @@ judged up to there, and is never a pass. A bad line in the middle is refused.`,
 	complete(cmd, "format", formatNames)
 	how.flags(cmd)
 	return cmd
+}
+
+// noRun says of a path at which nothing is stored what to name instead: a run
+// below it, if there is one.
+func noRun(verb, path string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	what := "is neither the folder of a run nor a history"
+	if verb != "check" {
+		what = "is not the folder of a run"
+	}
+	if below, _ := filepath.Glob(filepath.Join(path, "*", "*", "*", store.RunFile)); len(below) > 0 { // a path that is no pattern has none
+		return fmt.Errorf("%s %s (%w), but runs are stored below it\nTry: holdfast %s %s", path, what, err, verb, shellWord(filepath.Dir(below[0])))
+	}
+	return fmt.Errorf("%s %s (%w)\nTry: holdfast run kleppmann-gc-pause, then holdfast %s runs/kleppmann-gc-pause/basic/sim-1", path, what, err, verb)
 }
 
 // shellWord protects a word from the shell where it needs it.

@@ -153,6 +153,9 @@ func (f *gateFlags) readSuite(cmd *cobra.Command) (*suite.Suite, error) {
 		return s, nil
 	}
 	s, err := suite.ReadFile(path)
+	if err != nil && !isFile(path) {
+		return nil, usage(tryGate, "%v", err)
+	}
 	if err != nil {
 		return nil, &usageError{msg: err.Error()}
 	}

@@ -40,7 +40,9 @@ With --seeds each cell says in how many runs it was so, and within which bounds
 the rate of violations lies.
 
 --html writes the same as a page too. Its cells lead to the reports of their
-runs, which are written where they are missing. ` + sweepHelp,
+runs, which are written where they are missing.
+
+` + sweepHelp,
 		Example: `  holdfast matrix
   holdfast matrix --lock redlock,reference --seeds 10
   holdfast matrix --scenario calm,kleppmann-gc-pause --format markdown
@@ -81,7 +83,7 @@ func matrix(ctx context.Context, io streams, sel selection, names []string, page
 		names = scenarios.Names()
 	}
 	sel.known = true
-	jobs, err := sel.plan(names, "holdfast list")
+	jobs, err := sel.plan(names, "holdfast matrix --help")
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ verdicts must be the same.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			job, err := store.ReadJob(args[0])
 			if err != nil {
-				return err
+				return noRun("replay", args[0], err)
 			}
 			before, _, err := store.ReadHistory(args[0])
 			if err != nil {

@@ -87,8 +87,14 @@ func drawAll(list io.Writer, all []plots.Plot, dir string) error {
 // recorded reads a stored run for its report. What is missing, or breaks off,
 // after a run that died is said in the run's error.
 func recorded(dir string) (reports.Run, *history.History, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return reports.Run{}, nil, fmt.Errorf("%s is not the folder of a run", dir)
+	if info, err := os.Stat(dir); err != nil {
+		return reports.Run{}, nil, noRun("report", dir, err)
+	} else if !info.IsDir() {
+		folder := "runs/kleppmann-gc-pause/basic/sim-1"
+		if isFile(filepath.Join(filepath.Dir(dir), store.RunFile)) { // a file of a run
+			folder = shellWord(filepath.Dir(dir))
+		}
+		return reports.Run{}, nil, fmt.Errorf("%s is a file, and not the folder of a run\nTry: holdfast report %s", dir, folder)
 	}
 	h, path, err := store.ReadHistory(dir)
 	if err != nil && h == nil && !errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +106,7 @@ func recorded(dir string) (reports.Run, *history.History, error) {
 	job, jobErr := store.ReadJob(dir)
 	if h == nil {
 		if jobErr != nil {
-			return reports.Run{}, nil, jobErr
+			return reports.Run{}, nil, noRun("report", dir, jobErr)
 		}
 		return campaign.Failed(job, errors.New("the run left no history")), nil, nil
 	}

@@ -159,11 +159,17 @@ func verbs(cmd *cobra.Command) []string {
 	return out
 }
 
+// fewWords is how many words a message lists where none of them is near.
+const fewWords = 6
+
 // unknownWord is the usage error for a word that is not among some, with the
-// nearest that is.
+// nearest that is, or with all of them if they are few.
 func unknownWord(kind, word string, among []string, try string) error {
 	if near := scenarios.Nearest(word, among); near != "" {
 		return usage(try, "there is no %s %q; did you mean %q?", kind, word, near)
+	}
+	if len(among) <= fewWords {
+		return usage(try, "there is no %s %q; write %s", kind, word, strings.Join(among, ", "))
 	}
 	return usage(try, "there is no %s %q", kind, word)
 }

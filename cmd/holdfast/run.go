@@ -58,7 +58,7 @@ holdfast report writes it for any other.`,
 }
 
 func run(ctx context.Context, io streams, sel selection, names []string) error {
-	jobs, err := sel.plan(names, "holdfast list")
+	jobs, err := sel.plan(names, "holdfast run --help")
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,11 @@ func conclude(ctx context.Context, io streams, sel selection, played, planned, c
 	return exitError(reports.ExitError)
 }
 
-// plan checks the flags and lists the jobs of several scenarios.
-func (s *selection) plan(names []string, try string) ([]store.Job, error) {
-	if err := s.validate(try); err != nil {
+// plan checks the flags and lists the jobs of several scenarios. Help is what
+// to type where a flag is wrong.
+func (s *selection) plan(names []string, help string) ([]store.Job, error) {
+	const try = "holdfast list"
+	if err := s.validate(help); err != nil {
 		return nil, err
 	}
 	var jobs []store.Job
@@ -101,13 +103,13 @@ func (s *selection) plan(names []string, try string) ([]store.Job, error) {
 		}
 		// Counted before the list is made: a long one fills the memory.
 		if n := len(jobs) + len(locks)*s.seeds; n > maxRuns {
-			return nil, usage(try, "that is %d runs or more: at most %d at a time", n, maxRuns)
+			return nil, usage(help, "that is %d runs or more: at most %d at a time", n, maxRuns)
 		}
 		jobs = append(jobs, s.jobs(name, locks)...)
 		// Runs of one folder would overwrite each other.
 		dir := store.Job{Scenario: name}.Dir("")
 		if other, taken := from[dir]; taken {
-			return nil, usage(try, "%s and %s are stored under the same name: run them one after the other, with an --out each", other, name)
+			return nil, usage(help, "%s and %s are stored under the same name: run them one after the other, with an --out each", other, name)
 		}
 		from[dir] = name
 	}

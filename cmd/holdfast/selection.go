@@ -134,7 +134,7 @@ func (s *selection) validate(try string) error {
 	case s.seeds < 1:
 		return usage(try, "--seeds %d: at least one seed is needed", s.seeds)
 	case s.ttl < 0:
-		return usage(try, "--ttl %v: a TTL is positive", s.ttl)
+		return usage(try, "--ttl %v: a TTL is positive, such as 10s", s.ttl)
 	case s.ttl > 0 && s.ttl < suite.LeastTTL:
 		return usage(try, "--ttl %v: at least %v, or the network's own latency decides the run", s.ttl, suite.LeastTTL)
 	case s.ttl > maxTTL:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"time"
@@ -46,6 +47,9 @@ outside DIR. It listens on loopback, where nobody else can reach it, unless
 // serveRuns serves until the context ends.
 func serveRuns(ctx context.Context, io streams, dir, listen string) error {
 	handler, closeRoot, err := serve.New(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s (%w)\nTry: holdfast run kleppmann-gc-pause, which stores its runs under runs, or holdfast serve DIR", dir, err)
+	}
 	if err != nil {
 		return err
 	}

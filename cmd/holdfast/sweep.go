@@ -131,7 +131,7 @@ func sweepCode(runs []reports.Run) int {
 // sweepHelp is the part of the matrix's help on sweeps.
 var sweepHelp = fmt.Sprintf(`--sweep varies one scenario instead: ttl=1s..30s pause=0..2ttl plays every lock
 with every combination, and says how often two held the lock at once and how
-many acknowledged updates were lost. What can be varied: %s. --png draws it
-against the first of them, with a line for each lock and each value of the
-others. Nothing is expected of a sweep, so its violations are results and its
-exit code is 0.`, strings.Join(campaign.Axes(), ", "))
+many acknowledged updates were lost. What can be varied: %s.
+--png draws it against the first of them, with a line for each lock and each
+value of the others. Nothing is expected of a sweep, so its violations are
+results and its exit code is 0.`, strings.Join(campaign.Axes(), ", "))

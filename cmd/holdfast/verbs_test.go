@@ -181,7 +181,11 @@ func TestCheckOfBrokenHistories(t *testing.T) {
 	cut := write(t, "history.jsonl", string(whole[:len(whole)-9]))
 	invoke(t, "check", cut, "--format", "json").want(t, reports.ExitError, `"name": "exclusion"`, "line "+strconv.Itoa(len(lines)-1)+": truncated", "what stands before it is judged")
 	invoke(t, "check", t.TempDir()).want(t, reports.ExitError, "history.jsonl", "no such file")
-	invoke(t, "check", filepath.Join(root, "nothing")).want(t, reports.ExitError, "no such file")
+	invoke(t, "check", filepath.Join(root, "nothing")).want(t, reports.ExitError, "is neither the folder of a run nor a history", "no such file", "Try: holdfast run ")
+	for _, verb := range []string{"check", "replay", "report"} { // a folder of runs is not the folder of a run
+		invoke(t, verb, root).want(t, reports.ExitError, "but runs are stored below it", "Try: holdfast "+verb+" "+shellWord(dir))
+	}
+	invoke(t, "serve", filepath.Join(root, "nothing")).want(t, reports.ExitError, "there is no folder", "Try: holdfast run ")
 	invoke(t, "check", dir).want(t, reports.ExitExpected, "PASS", "calm / basic")
 	alone := write(t, "history.jsonl", string(whole))
 	invoke(t, "check", alone).want(t, reports.ExitExpected, "PASS", "calm / basic")
