@@ -119,7 +119,7 @@ func Look(ctx context.Context, nodes []Node, keys []Key, timeout time.Duration) 
 		findings = append(findings, f)
 	}
 	if !answered {
-		return nil, fmt.Errorf("no server answered: %w", errors.Join(errs...))
+		return nil, fmt.Errorf("no server could be read: %w", errors.Join(errs...))
 	}
 	return findings, nil
 }
@@ -163,8 +163,8 @@ func (n Node) read(ctx context.Context, k Key, s *State) error {
 		length = p.LLen(ctx, k.Name)
 		return nil
 	})
-	if err != nil && kind.Err() != nil {
-		return err
+	if err != nil && (kind.Err() != nil || ttl.Err() != nil) {
+		return n.why(ctx, k, err)
 	}
 	s.Type = kind.Val()
 	if s.PTTL, err = ttl.Int64(); err != nil {
@@ -191,6 +191,17 @@ func (n Node) read(ctx context.Context, k Key, s *State) error {
 		s.Length = length.Val()
 	}
 	return nil
+}
+
+// why finds the reason behind a transaction that was thrown away: the server
+// tells it of the command that it refused, and go-redis of the transaction.
+func (n Node) why(ctx context.Context, k Key, err error) error {
+	for _, c := range []redis.Cmder{n.Client.Do(ctx, "PTTL", k.Name), n.Client.Type(ctx, k.Name)} {
+		if c.Err() != nil {
+			return c.Err()
+		}
+	}
+	return err
 }
 
 // owners reads a hash: fields that name owners and count how often each is
@@ -338,6 +349,15 @@ func (f Finding) tally(token func(string) string) string {
 	var words []string
 	for _, v := range f.Votes {
 		words = append(words, fmt.Sprintf("%s has %d", token(v.Token), len(v.Nodes)))
+	}
+	silent := 0
+	for _, s := range f.Nodes {
+		if s.Error != "" {
+			silent++
+		}
+	}
+	if silent > 0 && len(first.Nodes)+silent >= f.Quorum {
+		return fmt.Sprintf("%s has %d of the %d votes of a quorum, and %d of %d servers did not answer", token(first.Token), len(first.Nodes), f.Quorum, silent, len(f.Nodes))
 	}
 	return fmt.Sprintf("nobody has the %d votes of a quorum: %s", f.Quorum, strings.Join(words, ", "))
 }

@@ -110,12 +110,16 @@ func TestVotes(t *testing.T) {
 	if got := say(); got != "free" {
 		t.Errorf("nobody: %q", got)
 	}
-	put("a", 9*time.Second, 0, 1)
-	if got := say(); got != "nobody has the 3 votes of a quorum: a has 2" {
+	put("a", 9*time.Second, 0)
+	if got := say(); got != "nobody has the 3 votes of a quorum: a has 1" {
 		t.Errorf("a minority: %q", got)
 	}
+	put("a", 9*time.Second, 0, 1)
+	if got := say(); got != "a has 2 of the 3 votes of a quorum, and 1 of 5 servers did not answer" {
+		t.Errorf("what the silent one may decide: %q", got)
+	}
 	put("b", 9*time.Second, 2, 3)
-	if got := say(); got != "nobody has the 3 votes of a quorum: a has 2, b has 2" {
+	if got := say(); got != "a has 2 of the 3 votes of a quorum, and 1 of 5 servers did not answer" {
 		t.Errorf("a split: %q", got)
 	}
 	put("b", 5*time.Second, 1)
@@ -133,5 +137,14 @@ func TestNobodyAnswers(t *testing.T) {
 	_, err := Look(context.Background(), all, []Key{{Name: "k", Role: Lock}, {Name: "l", Role: Lock}}, time.Second)
 	if err == nil || !strings.Contains(err.Error(), "n1: ") {
 		t.Errorf("a server that is down: %v", err)
+	}
+}
+
+// TestTheReasonIsTold: a server that refuses says why.
+func TestTheReasonIsTold(t *testing.T) {
+	all, servers := nodes(t, 1)
+	servers[0].RequireAuth("secret")
+	if _, err := Look(context.Background(), all[:1], []Key{{Name: "k", Role: Lock}}, time.Second); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
+		t.Errorf("a server that wants a password: %v", err)
 	}
 }

@@ -148,6 +148,7 @@ func (in *inspection) keys() ([]inspect.Key, error) {
 
 func (in *inspection) connect() ([]inspect.Node, error) {
 	var nodes []inspect.Node
+	seen := map[string]bool{}
 	for _, address := range in.servers {
 		o := &redis.Options{Addr: address}
 		if strings.Contains(address, "://") {
@@ -158,6 +159,10 @@ func (in *inspection) connect() ([]inspect.Node, error) {
 		} else if !strings.Contains(address, ":") {
 			o.Addr += ":6379"
 		}
+		if seen[o.Addr] {
+			return nil, usage("", "--redis: %s is named twice, and would have two votes", o.Addr)
+		}
+		seen[o.Addr] = true
 		if o.Password == "" {
 			o.Password = os.Getenv("REDISCLI_AUTH")
 		}

@@ -61,7 +61,7 @@ runs, which are written where they are missing.
 			if err := over.fits(pageFile); err != nil {
 				return err
 			}
-			if len(over.ranges) > 0 {
+			if cmd.Flags().Changed("sweep") {
 				over.ranges = append(over.ranges, args...)
 				return playSweep(cmd.Context(), io, sel, over, unique(names))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-io/holdfast/reports/plots"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
+	"github.com/holdfast-io/holdfast/suite"
 )
 
 // sweepFlags are those of holdfast matrix --sweep.
@@ -43,13 +44,26 @@ func (f sweepFlags) axes(try string) ([]campaign.Axis, error) {
 		if slices.ContainsFunc(axes, func(b campaign.Axis) bool { return a.Name == b.Name }) {
 			return nil, usage(try, "%s is varied twice", a.Name)
 		}
+		switch {
+		case a.Name == campaign.AxisTTL && (a.From.Fixed < suite.LeastTTL || a.To.Fixed > maxTTL):
+			return nil, usage(try, "%s: a TTL is from %v to %v", text, suite.LeastTTL, maxTTL)
+		case a.To.Fixed > maxTTL || a.To.TTLs > mostTTLs:
+			return nil, usage(try, "%s: at most %v, or %d TTLs", text, maxTTL, mostTTLs)
+		}
 		axes = append(axes, a)
+	}
+	if len(axes) == 0 {
+		return nil, usage(try, "--sweep wants a range, such as pause=0..2ttl")
 	}
 	if f.steps < 2 || f.steps > 100 {
 		return nil, usage(try, "--steps %d: 2 to 100 values of each range are wanted", f.steps)
 	}
 	return axes, nil
 }
+
+// mostTTLs bounds what a sweep makes longer: a run as long as a hundred leases
+// tells no more than one of ten.
+const mostTTLs = 100
 
 // playSweep plays one scenario with several values of something.
 func playSweep(ctx context.Context, io streams, sel selection, f sweepFlags, names []string) error {
