@@ -80,6 +80,19 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
+// TestAssumptionsOfTheHeader: with a quorum that no votes, or any, can make, every
+// check after it would judge another lock.
+func TestAssumptionsOfTheHeader(t *testing.T) {
+	for name, change := range map[string]func(*history.Header){
+		"quorum below 0":        func(h *history.Header) { h.Quorum = -1 },
+		"quorum past the nodes": func(h *history.Header) { h.Quorum = 1000 },
+	} {
+		if r := assumptions(Gather(with(story(grant(1, "c1", 1)...), change))); r.Verdict != Error || !strings.Contains(r.Reason, "quorum") {
+			t.Errorf("%s: %s (%s)", name, r.Verdict, r.Reason)
+		}
+	}
+}
+
 func TestPanicIsAnError(t *testing.T) {
 	checks := []Check{{Name: "clumsy", Run: func(*Facts) Result { panic("fell over") }}}
 	r := judge(story(), checks)[0]

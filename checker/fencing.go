@@ -194,10 +194,14 @@ func (f *Facts) guard() []Found {
 			found = append(found, Found{Kind: NewestRefused, Ops: []int{w.Index}, suspects: f.active(w.T, w.T),
 				Summary: fmt.Sprintf("the resource refused the write of %s at %s although its fencing token %d is the newest it has seen.",
 					w.Client, f.at(w.T), *w.Fence)})
-		case w.Applied && applied != nil && *w.Fence < *applied.Fence:
-			found = append(found, Found{Kind: StaleWrite, Ops: []int{applied.Index, w.Index}, suspects: f.active(applied.T, w.T),
-				Summary: fmt.Sprintf("the write of %s with fencing token %d was applied at %s, after the write of %s with token %d at %s: the guard let a stale write through.",
-					w.Client, *w.Fence, f.at(w.T), applied.Client, *applied.Fence, f.at(applied.T))})
+		case w.Applied && !newest:
+			newer := seen
+			if applied != nil && *w.Fence < *applied.Fence {
+				newer = applied // the damage shows there
+			}
+			found = append(found, Found{Kind: StaleWrite, Ops: []int{newer.Index, w.Index}, suspects: f.active(newer.T, w.T),
+				Summary: fmt.Sprintf("the write of %s with fencing token %d was applied at %s, after the %s of %s with token %d at %s: the guard let a stale write through.",
+					w.Client, *w.Fence, f.at(w.T), newer.F, newer.Client, *newer.Fence, f.at(newer.T))})
 		case w.Applied:
 			applied = w
 		}

@@ -27,7 +27,8 @@ const Stopped = "stopped"
 //   - the holder stayed, alive, and its key was there;
 //   - no fault touched the client, the node or the links between them, or enough
 //     nodes for a quorum were so;
-//   - the client sent nothing for the key, to any node.
+//   - the client sent nothing for the key, to any node, but looks at it that
+//     found its token there, see [looked].
 //
 // A lease that ended because the key was gone, or because a renewal was
 // refused, is another matter. So is one that a fault disturbed in its second
@@ -121,7 +122,7 @@ func (f *Facts) neglected(a *Acquisition, end int64) (Found, bool) {
 			continue
 		}
 		nodes[s.Node] = true
-		if s.t > from && s.t < end+f.slack() {
+		if s.t > from && s.t < end+f.slack() && !looked(s, a) {
 			return Found{}, false
 		}
 	}
@@ -139,6 +140,20 @@ func (f *Facts) neglected(a *Acquisition, end int64) (Found, bool) {
 		last = a.Renewals[n-1]
 	}
 	return Found{Kind: Stopped, Ops: []int{a.DoneIndex, last}, suspects: f.active(a.Done, end),
-		Summary: fmt.Sprintf("%s's lease on %s, last confirmed at %s, ran out at %s while %s held it: nothing had kept %s from renewing it since %s, and it sent nothing.",
+		Summary: fmt.Sprintf("%s's lease on %s, last confirmed at %s, ran out at %s while %s held it: nothing had kept %s from renewing it since %s, and it sent no renewal.",
 			a.Client, f.theLock(a.Lock), f.at(f.History.Events[last].T), f.at(end), a.Client, a.Client, f.at(from))}, true
+}
+
+// looked says whether a command only read the key and found the holder's token
+// there, after which a renewal had nothing to wait for:
+//
+//	 3    PEXPIRE, the lease ends at 13
+//	 6    GET: its own token
+//	 9    GET: its own token
+//	13    the lease is over
+//
+// A read that met an error, or found no token, may be a try that was turned
+// away. A WATCH begins a transaction, which leaves no trace if it is called off.
+func looked(s *touch, a *Acquisition) bool {
+	return slices.Contains(reading, s.Cmd) && s.Cmd != "WATCH" && s.Owner == a.Alias && !isError(s.Reply)
 }

@@ -33,6 +33,9 @@ func (w *waiting) shutOut(bound int64) []Found {
 		a := ask.a
 		switch row := rows[a.Client]; {
 		case a.Held():
+			if row.beyond(bound) && w.servedOther(row) {
+				found = append(found, w.tellShutOut(row, bound))
+			}
 			delete(rows, a.Client)
 		case a.Pending() || a.Outcome != history.Fail || meets(busy, ask.Interval):
 		case row == nil:
@@ -42,21 +45,39 @@ func (w *waiting) shutOut(bound int64) []Found {
 		}
 	}
 	for _, client := range f.clients() {
-		row := rows[client]
-		if row == nil || row.n < fewRefusals || row.last.To-row.first.From <= bound {
-			continue
+		if row := rows[client]; row.beyond(bound) {
+			found = append(found, w.tellShutOut(row, bound))
 		}
-		found = append(found, Found{Kind: ShutOut, Ops: []int{row.first.a.InvokeIndex, row.last.a.InvokeIndex}, suspects: f.active(0, row.first.From),
-			Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was refused each time, although every fault had been healed and others were granted it (bound %s).",
-				client, f.theLock(w.lock), row.n, f.at(row.first.From), f.at(row.last.To), f.at(bound))})
 	}
 	return found
+}
+
+func (w *waiting) tellShutOut(row *turnedAway, bound int64) Found {
+	f, first, last := w.facts, row.first, row.last
+	return Found{Kind: ShutOut, Ops: []int{first.a.InvokeIndex, last.a.InvokeIndex}, suspects: f.active(0, first.From),
+		Summary: fmt.Sprintf("%s asked for %s %d times from %s to %s while nobody held it and no node had its key, and was refused each time, although every fault had been healed and others were granted it (bound %s).",
+			first.a.Client, f.theLock(w.lock), row.n, f.at(first.From), f.at(last.To), f.at(bound))}
+}
+
+// servedOther says whether another client was granted the lock during a row. If
+// nobody was, the lock was granted to nobody at all, see [waiting.starved].
+func (w *waiting) servedOther(row *turnedAway) bool {
+	return slices.ContainsFunc(w.asks, func(s span) bool {
+		return s.a.Held() && s.a.Client != row.first.a.Client && s.a.Done >= row.first.From && s.a.Done <= row.last.To
+	})
 }
 
 // turnedAway is a row of refusals of a free lock.
 type turnedAway struct {
 	first, last span
 	n           int
+}
+
+// beyond says whether a row makes its client shut out. The row is judged when it
+// ends, by a grant too: who was refused a free lock for ten bounds was shut out
+// for as long, whatever came then.
+func (r *turnedAway) beyond(bound int64) bool {
+	return r != nil && r.n >= fewRefusals && r.last.To-r.first.From > bound
 }
 
 // busy is when somebody believed in the lock, or a node had a key of it: in

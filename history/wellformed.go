@@ -94,6 +94,9 @@ func (f *form) header(h *Header) {
 	if h.LivenessBound < 0 || h.Nodes < 0 || h.Clients < 0 {
 		f.problem("the liveness bound, the nodes or the clients are below 0")
 	}
+	if h.Quorum < 0 || h.Quorum > h.Nodes {
+		f.problem("the quorum is %d of %d nodes, want from 0, for a majority, to all of them", h.Quorum, h.Nodes)
+	}
 	if !slices.Contains([]string{"", KindRW, KindSemaphore}, h.Kind) {
 		f.problem("the lock's kind is %q, want %s, %s or none", h.Kind, KindRW, KindSemaphore)
 	}

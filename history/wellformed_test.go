@@ -86,6 +86,10 @@ func TestValidateHeader(t *testing.T) {
 		{"TTL", func(h *Header) { h.TTL = 0 }, "TTL"},
 		{"drift", func(h *Header) { h.Drift = 1 }, "drift"},
 		{"resource", func(h *Header) { h.Resource = "magic" }, "resource"},
+		{"quorum below 0", func(h *Header) { h.Quorum = -1 }, "quorum is -1"},
+		{"quorum beyond the nodes", func(h *Header) { h.Quorum = h.Nodes + 1 }, "quorum is"},
+		{"permits below 0", func(h *Header) { h.Kind, h.Permits = KindSemaphore, -1 }, "lock has -1 permits"},
+		{"clients below 0", func(h *Header) { h.Clients = -1 }, "liveness bound, the nodes or the clients"},
 		{"bound", func(h *Header) { h.LivenessBound = -1 }, "liveness bound"},
 	}
 	for _, tt := range tests {
