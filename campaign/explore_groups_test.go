@@ -235,7 +235,7 @@ func TestBlows(t *testing.T) {
 	for kind, n := range map[string]int{
 		"lost reply": 1, cutBefore: 1, cutAfter: 1, "slow request": 2, "slow reply": 2, "client pause": 2, "cancelled context": 1,
 		"client crash": 1, "node stall": 2, "node restart with its data": 1, "node restart without data": 1,
-		"error replies": 1, "script flush": 1, "deleted keys": 1,
+		"error replies": 5, "script flush": 1, "deleted keys": 1,
 	} {
 		if command[kind] != n {
 			t.Errorf("a command has %d of %s, want %d", command[kind], kind, n)

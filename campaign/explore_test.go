@@ -127,6 +127,7 @@ func TestExploreFindsTheMistake(t *testing.T) {
 // TestReferenceSurvivesEveryFault: no single fault breaks the lock that is
 // meant to be right, other than the loss of its key.
 func TestReferenceSurvivesEveryFault(t *testing.T) {
+	sweeping(t)
 	e := Exploration{Lock: "reference", Params: true}
 	if raced || testing.Short() {
 		e.keep = every(6)
@@ -167,6 +168,7 @@ func text(t *testing.T, f *Findings) string {
 // TestExplorationsAreRepeatable: the same findings with children and without,
 // pairs included.
 func TestExplorationsAreRepeatable(t *testing.T) {
+	sweeping(t)
 	once := func(children bool) string {
 		e := Exploration{Lock: "watchdog", Seed: 5, Depth: 2, MostPairs: 60, keep: every(6)}
 		if children {
@@ -227,6 +229,7 @@ func TestSavedPlansReproduce(t *testing.T) {
 
 // TestPlansReadBackEqual: what is saved is what was played.
 func TestPlansReadBackEqual(t *testing.T) {
+	sweeping(t)
 	for _, lock := range []string{"watchdog", "redlock"} {
 		e := Exploration{Lock: lock, Seed: 1}.withDefaults()
 		base := e.baseRun(hurried)
@@ -304,6 +307,7 @@ func TestInterruptedExplorationKeepsWhatItFound(t *testing.T) {
 // TestMisconductIsAFinding: a lock that panics, spins, deadlocks or never comes
 // back, with the place in its code; and the exploration goes on.
 func TestMisconductIsAFinding(t *testing.T) {
+	sweeping(t)
 	for _, c := range []struct{ lock, kind, where, words string }{
 		{"unruly-panics", kindPanic, "unruly.panics", "assignment to entry in nil map"},
 		{"unruly-panics-in-background", kindPanic, "unruly.panics", "assignment to entry in nil map"},

@@ -64,6 +64,7 @@ func TestEmbeddedLocksAreKnown(t *testing.T) {
 
 // TestTheLargestWorldRuns: what the loader takes, the simulator can play.
 func TestTheLargestWorldRuns(t *testing.T) {
+	sweeping(t)
 	s, err := scenarios.Load("calm")
 	if err != nil {
 		t.Fatal(err)

@@ -65,6 +65,7 @@ func differ(a, b *history.History) string {
 // on the number of cores, on what else the machine does, or on the runs that
 // the process has played before.
 func TestSameSeedSameBytes(t *testing.T) {
+	sweeping(t)
 	jobs := everyCell(1)
 	first := make([]reports.Run, len(jobs))
 	histories := make([]*history.History, len(jobs))
@@ -111,6 +112,7 @@ func TestOtherSeedOtherBytes(t *testing.T) {
 // TestRandomPlansRepeat plays random plans twice: their faults meet each other
 // in ways that no scenario has thought of.
 func TestRandomPlansRepeat(t *testing.T) {
+	sweeping(t)
 	for _, c := range []struct {
 		lock     string
 		topology cluster.Topology

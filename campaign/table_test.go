@@ -183,6 +183,7 @@ func TestTableCoversEveryScenario(t *testing.T) {
 
 // TestCalmOnEveryTopology: without faults every lock holds wherever it runs.
 func TestCalmOnEveryTopology(t *testing.T) {
+	sweeping(t)
 	for _, e := range catalogue.All() {
 		for _, topology := range []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent} {
 			t.Run(fmt.Sprintf("%s/%s", e.Name, topology), func(t *testing.T) {

@@ -91,7 +91,7 @@ func (x *index) load(id string) (entry, bool) {
 
 // verdict reads a stored verdict.
 func (x *index) verdict(id string) (reports.Run, error) {
-	text, err := x.root.ReadFile(id + "/" + store.VerdictFile)
+	text, err := store.ReadRegular(x.root.OpenFile, id+"/"+store.VerdictFile)
 	if err != nil {
 		return reports.Run{}, err
 	}
@@ -105,7 +105,7 @@ func (x *index) verdict(id string) (reports.Run, error) {
 // job is what is known of a run without a verdict.
 func (x *index) job(id string) reports.Run {
 	var j store.Job
-	text, err := x.root.ReadFile(id + "/" + store.RunFile)
+	text, err := store.ReadRegular(x.root.OpenFile, id+"/"+store.RunFile)
 	if err == nil {
 		err = json.Unmarshal(text, &j)
 	}

@@ -122,8 +122,12 @@ func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	case store.ReportFile:
 		s.report(w, r, id)
 	case store.RunFile, store.HistoryFile, store.VerdictFile:
-		text, err := s.root.ReadFile(id + "/" + name)
-		if err != nil {
+		text, err := store.ReadRegular(s.root.OpenFile, id+"/"+name)
+		switch {
+		case errors.Is(err, store.ErrNotRegular):
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		case err != nil:
 			http.NotFound(w, r)
 			return
 		}
@@ -152,7 +156,7 @@ func (s *server) report(w http.ResponseWriter, _ *http.Request, id string) {
 
 // read reads a run's verdict and history; either may be missing, not both.
 func (s *server) read(id string) (reports.Run, *history.History, error) {
-	f, err := s.root.Open(id + "/" + store.HistoryFile)
+	f, err := store.OpenRegular(s.root.OpenFile, id+"/"+store.HistoryFile)
 	var h *history.History
 	if err == nil {
 		defer f.Close()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,5 +184,33 @@ func TestANewVerdictIsSeen(t *testing.T) {
 	}
 	if _, body, _ := get(t, s, "/?lock=service", ""); strings.Contains(body, "no verdict") {
 		t.Error("the new verdict is not seen")
+	}
+}
+
+// TestPipesAreNotAwaited: a pipe among a run's files is refused, and holds up
+// neither its own page nor the list.
+func TestPipesAreNotAwaited(t *testing.T) {
+	root := runs(t)
+	at := func(scenario, file string) string { return filepath.Join(root, scenario, "basic", "sim-1", file) }
+	for _, path := range []string{at("calm", store.HistoryFile), at("slow-work", store.VerdictFile), at("slow-work", store.HistoryFile)} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := serving(t, root)
+	s.Client().Timeout = 10 * time.Second
+	t.Cleanup(s.CloseClientConnections) // or a failure of this test would wait for its handlers
+	for path, says := range map[string]string{
+		"/":                                      "4 runs",
+		"/run/calm/basic/sim-1/report.html":      "calm",
+		"/run/calm/basic/sim-1/history.jsonl":    "history.jsonl is no regular file",
+		"/run/slow-work/basic/sim-1/report.html": "verdict.json is no regular file",
+	} {
+		if _, body, _ := get(t, s, path, ""); !strings.Contains(body, says) {
+			t.Errorf("%s lacks %q: %.300s", path, says, body)
+		}
 	}
 }

@@ -138,7 +138,7 @@ func ReadHistory(path string) (*history.History, string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, HistoryFile)
 	}
-	f, err := os.Open(path)
+	f, err := OpenRegular(os.OpenFile, path)
 	if err != nil {
 		return nil, path, fmt.Errorf("open the history: %w", err)
 	}
@@ -157,7 +157,7 @@ func ReadJob(path string) (Job, error) {
 		path = filepath.Dir(path)
 	}
 	path = filepath.Join(path, RunFile)
-	b, err := os.ReadFile(path)
+	b, err := ReadRegular(os.OpenFile, path)
 	if err != nil {
 		return j, fmt.Errorf("read the run's configuration: %w", err)
 	}
@@ -170,7 +170,7 @@ func ReadJob(path string) (Job, error) {
 // ReadVerdict reads a stored verdict.
 func ReadVerdict(dir string) (reports.Run, error) {
 	var d reports.Document
-	b, err := os.ReadFile(filepath.Join(dir, VerdictFile))
+	b, err := ReadRegular(os.OpenFile, filepath.Join(dir, VerdictFile))
 	if err != nil {
 		return reports.Run{}, fmt.Errorf("read the verdict: %w", err)
 	}

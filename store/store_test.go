@@ -2,7 +2,10 @@ package store
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,5 +71,48 @@ func TestARunIsReadBack(t *testing.T) {
 	begin()()
 	if _, _, err := ReadHistory(dir); err == nil {
 		t.Error("the history of the former run is still there")
+	}
+}
+
+// within fails a test that waits, as one does that opens a pipe nobody writes to.
+func within(t *testing.T, what string, f func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s waits", what)
+		return nil
+	}
+}
+
+// TestOnlyFilesAreRead: a pipe or a folder in the place of a file is refused, and
+// nobody waits for it.
+func TestOnlyFilesAreRead(t *testing.T) {
+	for kind, put := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o644) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o755) },
+		"link to a pipe": func(path string) error {
+			return errors.Join(syscall.Mkfifo(path+".pipe", 0o644), os.Symlink(path+".pipe", path))
+		},
+	} {
+		dir := t.TempDir()
+		for _, name := range []string{HistoryFile, RunFile, VerdictFile} {
+			if err := put(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, read := range map[string]func() error{
+			HistoryFile: func() error { _, _, err := ReadHistory(dir); return err },
+			RunFile:     func() error { _, err := ReadJob(dir); return err },
+			VerdictFile: func() error { _, err := ReadVerdict(dir); return err },
+		} {
+			err := within(t, kind+" "+name, read)
+			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+" is no regular file") {
+				t.Errorf("%s as %s: %v", kind, name, err)
+			}
+		}
 	}
 }

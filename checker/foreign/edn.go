@@ -98,6 +98,7 @@ func (e edn) dispatch(depth int) (value, error) {
 func (e edn) items(depth int, k kind, closing byte) (value, error) {
 	v := value{kind: k, items: e.room(depth)}
 	opened := e.line
+	var seen keys
 	for {
 		end, err := e.closes(depth, closing, opened)
 		if err != nil {
@@ -117,6 +118,10 @@ func (e edn) items(depth int, k kind, closing byte) (value, error) {
 			return v, err
 		}
 		v.items = append(v.items, item)
+		// get finds the keys of an entry by their names, so :time and "time" are one.
+		if k == dict && len(v.items)%2 == 1 && seen.again(v.items, depth == entryDepth) {
+			return v, e.errorf("the key %s is twice in the map that begins in line %d", item, opened)
+		}
 		e.keep(depth, v.items)
 	}
 }

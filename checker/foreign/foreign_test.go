@@ -47,8 +47,9 @@ func TestJepsen(t *testing.T) {
 	if want := []Fault{{Name: "fault", From: 21, To: 42}}; !slices.Equal(h.Faults, want) {
 		t.Errorf("faults %v, want %v", h.Faults, want)
 	}
+	// A fence is one more than in the file, where 0 is a fence and not none.
 	want := []sweep.Op{
-		{ID: 0, Hold: 0, Owner: 0, Outcome: sweep.OK, Call: 10, Return: 20, Fence: 7},
+		{ID: 0, Hold: 0, Owner: 0, Outcome: sweep.OK, Call: 10, Return: 20, Fence: 8},
 		{ID: 1, Hold: 1, Owner: 1, Outcome: sweep.Busy, Call: 23, Return: 24},
 		{ID: 2, Hold: 0, Owner: 0, Kind: sweep.Release, Outcome: sweep.OK, Call: 30, Return: 40},
 		{ID: 3, Hold: 3, Owner: 1, Outcome: sweep.Unknown, Call: 50, Return: 60},

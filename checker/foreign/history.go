@@ -28,7 +28,7 @@ type Call struct {
 	Process int64
 	Call    int64
 	ret     int64
-	fence   uint64
+	fence   uint64 // of a granted acquire, one more than in the file; 0 for none
 	// Line of the entry that made the call, and Done of the one that completed
 	// it, 0 for none. Entry and DoneEntry are the entries, counted from 0.
 	Line, Done       int32
@@ -108,10 +108,8 @@ type History struct {
 	// Processes that made calls, and the last time of the file.
 	Processes int
 	End       int64
-	// reads is the line of the first call that only a reader/writer lock has,
-	// and fences says that acquires got fences.
-	reads  int
-	fences bool
+	// reads is the line of the first call that only a reader/writer lock has.
+	reads int
 }
 
 // Read reads a file in a format.
@@ -316,11 +314,41 @@ func (h *History) Leased(lease int64) {
 
 // Suits says why a model cannot judge the history, with the line.
 func (h *History) Suits(m sweep.Model) error {
-	switch {
-	case m != sweep.ReadWrite && h.reads > 0:
+	if m != sweep.ReadWrite && h.reads > 0 {
 		return fmt.Errorf("line %d: a read lock, which only the model rw has", h.reads)
-	case (m == sweep.Fenced || m == sweep.ReentrantFenced) && !h.fences:
+	}
+	if m != sweep.Fenced && m != sweep.ReentrantFenced {
+		return nil
+	}
+	return h.fenced()
+}
+
+// fenced wants a fence of every acquire that was granted. The sweep binds none
+// without one, so a lock that handed fences to some only would pass.
+func (h *History) fenced() error {
+	bare, fences := int32(0), false
+	for i := range h.Calls {
+		switch c := &h.Calls[i]; {
+		case !c.sort.acquires() || c.outcome != sweep.OK:
+		case c.fence != 0:
+			fences = true
+		case bare == 0:
+			bare = c.Done
+		}
+	}
+	switch {
+	case bare == 0:
+		return nil
+	case !fences:
 		return fmt.Errorf("line %d: no acquire up to here got a fence, so a fenced model has nothing to judge", h.Calls[len(h.Calls)-1].Line)
 	}
-	return nil
+	return fmt.Errorf("line %d: the acquire was granted without a fence, so a fenced model cannot judge it", bare)
+}
+
+// gotFence notes the fence of a granted acquire. It is kept as one more, since 0
+// is none to package sweep, and there are locks whose first fence is 0.
+func (c *Call) gotFence(n int64) {
+	if c.sort.acquires() {
+		c.fence = uint64(n) + 1
+	}
 }

@@ -61,6 +61,7 @@ func (j jsonText) value(depth int) (value, error) {
 func (j jsonText) items(depth int, k kind, closing byte) (value, error) {
 	v := value{kind: k, items: j.room(depth)}
 	opened := j.line
+	var seen keys
 	j.skip()
 	if b, err := j.next(); err != nil || b == closing {
 		if err == nil {
@@ -78,6 +79,9 @@ func (j jsonText) items(depth int, k kind, closing byte) (value, error) {
 				return v, err
 			}
 			v.items = append(v.items, key)
+			if seen.again(v.items, false) {
+				return v, j.errorf("the key %s is twice in the object that begins in line %d", key, opened)
+			}
 		}
 		item, err := j.value(depth + 1)
 		if err != nil {

@@ -52,11 +52,12 @@ func (l *Lock) title() string {
 var (
 	one = regexp.MustCompile(`\b(acquire|release) (\d+)\b`)
 	two = regexp.MustCompile(`\b(acquires|releases) (\d+) and (\d+)\b`)
+	got = regexp.MustCompile(`\bfence (\d+)\b`)
 	at  = regexp.MustCompile(`\b(by|before|until|between|and) (-?\d+)\b`)
 )
 
-// inWords replaces the numbers of calls by their processes and lines, and
-// nanoseconds by seconds.
+// inWords replaces the numbers of calls by their processes and lines, fences by
+// those in the file, and nanoseconds by seconds.
 func (h *History) inWords(s string) string {
 	call := func(number string) string {
 		i, err := strconv.Atoi(number)
@@ -68,6 +69,13 @@ func (h *History) inWords(s string) string {
 	s = two.ReplaceAllStringFunc(s, func(m string) string {
 		p := two.FindStringSubmatch(m)
 		return fmt.Sprintf("the %s %s and %s", p[1], call(p[2]), call(p[3]))
+	})
+	s = got.ReplaceAllStringFunc(s, func(m string) string {
+		n, err := strconv.ParseUint(got.FindStringSubmatch(m)[1], 10, 64)
+		if err != nil || n == 0 {
+			return m
+		}
+		return fmt.Sprintf("fence %d", n-1)
 	})
 	s = at.ReplaceAllStringFunc(s, func(m string) string {
 		p := at.FindStringSubmatch(m)
@@ -134,7 +142,7 @@ func (l *Lock) Op(call int) (sweep.Op, bool) {
 func (c *Call) Says() string {
 	s := c.F() + map[sweep.Outcome]string{sweep.OK: " ok", sweep.Busy: " fail", sweep.Unknown: " no answer"}[c.outcome]
 	if c.fence != 0 {
-		s += fmt.Sprintf(", fence %d", c.fence)
+		s += fmt.Sprintf(", fence %d", c.fence-1)
 	}
 	return s
 }

@@ -166,9 +166,6 @@ func (p *porcupine) output(c *Call, out value, line int) error {
 	case fence.kind != whole || fence.n < 0:
 		return p.errorAt(line, "a fence is a whole number from 0 up, not %s", fence)
 	}
-	if c.sort.acquires() {
-		c.fence = uint64(fence.n)
-		p.h.fences = p.h.fences || fence.n > 0
-	}
+	c.gotFence(fence.n)
 	return nil
 }

@@ -103,7 +103,7 @@ func (j *judging) format(path string) (foreign.Format, error) {
 		return foreign.Format(j.from), nil
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.IsDir() {
+	if err != nil || !info.Mode().IsRegular() {
 		return "", nil // the reader of stored runs says what is wrong
 	}
 	f, err := os.Open(path)
