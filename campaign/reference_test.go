@@ -36,7 +36,7 @@ func plans() int {
 	case testing.Short():
 		return 300
 	}
-	return 2_000
+	return 600
 }
 
 // random plays a random plan; its seed is the run's seed too.
