@@ -26,13 +26,24 @@ const (
 // that loses data, a failover.
 func RandomScenario(seed uint64, topology cluster.Topology) *scenarios.Scenario {
 	d := &dice{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), topology: topology}
-	s := &scenarios.Scenario{
-		Name:     fmt.Sprintf("random-%d", seed),
-		About:    "One to four random faults that a correct lock survives on a guarded resource.",
-		Topology: map[string]cluster.Topology{scenarios.Default: topology},
-		Clients:  2 + d.rng.IntN(mostClients-1),
+	s := d.contest(fmt.Sprintf("random-%d", seed), "One to four random faults that a correct lock survives on a guarded resource.",
+		d.crowd(), scenarios.Guarded)
+	d.breakIt(s, mostFaults, d.step)
+	return s
+}
+
+// crowd draws how many clients contend.
+func (d *dice) crowd() int { return 2 + d.rng.IntN(mostClients-1) }
+
+// contest draws a scenario in which nothing is broken yet.
+func (d *dice) contest(name, about string, clients int, resource string) *scenarios.Scenario {
+	return &scenarios.Scenario{
+		Name:     name,
+		About:    about,
+		Topology: map[string]cluster.Topology{scenarios.Default: d.topology},
+		Clients:  clients,
 		Workload: scenarios.Workload{
-			Kind: scenarios.Update, Resource: scenarios.Guarded,
+			Kind: scenarios.Update, Resource: resource,
 			Hold: d.span(0.02, 1.5), Think: d.span(0.01, 0.4), Retry: d.span(0.02, 0.2),
 			Stagger: d.span(0, 0.3), AcquireTimeout: d.span(0.3, 4),
 			CallTimeout: d.span(0.3, 1.5), WriteTimeout: d.span(0.3, 4),
@@ -40,15 +51,18 @@ func RandomScenario(seed uint64, topology cluster.Topology) *scenarios.Scenario 
 		Length: nemesis.TTLs(4),
 		Final:  scenarios.Final{Heal: true, Wait: nemesis.TTLs(2)},
 	}
+}
+
+// breakIt draws one to most faults for a scenario.
+func (d *dice) breakIt(s *scenarios.Scenario, most int, draw func() (nemesis.Step, bool)) {
 	d.clients = s.Clients
-	d.nodes = s.NodesOf(topology)
+	d.nodes = s.NodesOf(d.topology)
 	d.free = d.rng.Perm(s.Clients)
-	for range 1 + d.rng.IntN(mostFaults) {
-		if step, ok := d.step(); ok {
+	for range 1 + d.rng.IntN(most) {
+		if step, ok := draw(); ok {
 			s.Nemesis = append(s.Nemesis, step)
 		}
 	}
-	return s
 }
 
 // dice draws the parts of a plan.

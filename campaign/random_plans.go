@@ -20,31 +20,12 @@ const mostTroubles = 3
 // finding has to be explained by one of its faults.
 func RandomPlan(seed uint64, topology cluster.Topology) *scenarios.Scenario {
 	d := &dice{rng: rand.New(rand.NewPCG(seed, 0xd1342543de82ef95)), topology: topology}
-	s := &scenarios.Scenario{
-		Name:     fmt.Sprintf("plan-%d", seed),
-		About:    "One to three random faults of any kind.",
-		Topology: map[string]cluster.Topology{scenarios.Default: topology},
-		Clients:  2 + d.rng.IntN(mostClients-1),
-		Workload: scenarios.Workload{
-			Kind: scenarios.Update, Resource: pick(d, scenarios.Plain, scenarios.Guarded),
-			Hold: d.span(0.02, 1.5), Think: d.span(0.01, 0.4), Retry: d.span(0.02, 0.2),
-			Stagger: d.span(0, 0.3), AcquireTimeout: d.span(0.3, 4),
-			CallTimeout: d.span(0.3, 1.5), WriteTimeout: d.span(0.3, 4),
-		},
-		Length: nemesis.TTLs(4),
-		Final:  scenarios.Final{Heal: true, Wait: nemesis.TTLs(2)},
-	}
+	s := d.contest(fmt.Sprintf("plan-%d", seed), "One to three random faults of any kind.",
+		d.crowd(), pick(d, scenarios.Plain, scenarios.Guarded))
 	if d.rng.IntN(3) == 0 {
 		s.Workload.Extend = d.span(0.1, 0.9)
 	}
-	d.clients = s.Clients
-	d.nodes = s.NodesOf(topology)
-	d.free = d.rng.Perm(s.Clients)
-	for range 1 + d.rng.IntN(mostTroubles) {
-		if step, ok := d.trouble(); ok {
-			s.Nemesis = append(s.Nemesis, step)
-		}
-	}
+	d.breakIt(s, mostTroubles, d.trouble)
 	return s
 }
 
