@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // ErrClaimed is the error of a folder that another process, or another run of
@@ -27,4 +28,14 @@ func Claim(dir string) (release func(), err error) {
 		return nil, errors.Join(fmt.Errorf("claim %s: %w", dir, err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // a folder opened to read has nothing to flush
+}
+
+// AwaitClaim is [Claim], but waits for a while for whoever has the folder.
+func AwaitClaim(dir string, patience time.Duration) (release func(), err error) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		release, err = Claim(dir)
+		if !errors.Is(err, ErrClaimed) || time.Now().After(end) {
+			return release, err
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -211,16 +212,32 @@ func playGate(ctx context.Context, io streams, f gateFlags, g campaign.Gate) err
 	result := g.Play(ctx, jobs, id)
 	bar.end()
 	if f.update && !result.Interrupted {
-		if err := updateBaseline(io, f.baseline, g.Baseline, result); err != nil {
+		if err := updateBaseline(io, f.baseline, result); err != nil {
 			return err
 		}
 	}
 	return f.told.tell(io, result)
 }
 
+// baselinePatience is how long a gate waits for another one that writes its
+// findings, which takes milliseconds.
+const baselinePatience = 10 * time.Second
+
 // updateBaseline writes the baseline and judges the result again by it: what
 // has just been accepted does not fail.
-func updateBaseline(io streams, path string, old *suite.Baseline, g *reports.Gate) error {
+//
+// The file is read again for it, while nobody else writes to its folder: another
+// gate may have written its own findings since this one began.
+func updateBaseline(io streams, path string, g *reports.Gate) error {
+	release, err := store.AwaitClaim(filepath.Dir(path), baselinePatience)
+	if err != nil {
+		return err
+	}
+	defer release()
+	old, err := suite.ReadBaseline(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	updated := old.Updated(g)
 	if err := updated.Write(path); err != nil {
 		return err

@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -278,5 +280,31 @@ func TestGateInterrupted(t *testing.T) {
 	}
 	if !g.Interrupted || g.Counts[reports.CasePassed] == 0 || g.Counts[reports.CaseSkipped] == 0 {
 		t.Errorf("interrupted: %v, %v", g.Interrupted, g.Counts)
+	}
+}
+
+// TestTwoGatesKeepTheFindingsOfBoth: they may write one baseline at once.
+func TestTwoGatesKeepTheFindingsOfBoth(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "baseline.json")
+	locks := []string{"no-ttl", "setnx-then-pexpire"}
+	var gates sync.WaitGroup
+	for _, lock := range locks {
+		gates.Go(func() {
+			cmd := exec.Command(binary, "gate", "--suite", "quick", "--lock", lock, "--baseline", file, "--update-baseline", "--out", t.TempDir())
+			out, _ := cmd.CombinedOutput() // 11 where some of the runs prove nothing
+			if code := cmd.ProcessState.ExitCode(); code != reports.ExitExpected && code != reports.ExitUnknown {
+				t.Errorf("%s: exit code %d\n%s", lock, code, out)
+			}
+		})
+	}
+	gates.Wait()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lock := range locks {
+		if !strings.Contains(string(text), strconv.Quote(lock)) {
+			t.Errorf("the findings of %s are lost\n%s", lock, text)
+		}
 	}
 }
