@@ -20,7 +20,7 @@ func runProcess(ctx context.Context, cfg Config) *Result {
 	if err := process.Available(); err != nil {
 		return &Result{Err: err}
 	}
-	if why := cfg.missing(process.Abilities(cfg.Topology)); why != "" {
+	if why := cfg.missing(process.Topologies(), process.Abilities(cfg.Topology)); why != "" {
 		return &Result{Skipped: why}
 	}
 	r := &procRun{

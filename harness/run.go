@@ -157,7 +157,10 @@ func versions() map[string]string {
 func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) }
 
 // missing says in words what a world lacks for the scenario.
-func (c Config) missing(have []cluster.Ability) string {
+func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
+	if !slices.Contains(topologies, c.Topology) {
+		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)
+	}
 	var words []string
 	for _, a := range c.plan().Missing(have) {
 		words = append(words, string(a))

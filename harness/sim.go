@@ -69,7 +69,7 @@ const simDrainTime = 10 * time.Second
 
 // runSim plays a run in a bubble of its own.
 func runSim(ctx context.Context, cfg Config) *Result {
-	if why := cfg.missing(sim.Abilities()); why != "" {
+	if why := cfg.missing(sim.Topologies(), sim.Abilities()); why != "" {
 		return &Result{Skipped: why}
 	}
 	oneAtATime.Lock()

@@ -91,11 +91,7 @@ func (r *procRun) assign(index int, name string) assignment {
 		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
 	at := r.world.Endpoints(name)
-	names := r.world.Nodes()
-	if cfg.Topology == cluster.Replicated {
-		names = []string{cluster.Primary}
-	}
-	for _, n := range names {
+	for _, n := range r.world.Dialed() {
 		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n]})
 	}
 	a.Resource = at[cluster.Resource]

@@ -66,7 +66,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
 	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time) or process (real redis-server)")
-	f.StringVar(&s.topology, "topology", "", "single, replicated or independent instead of the scenario's own")
+	f.StringVar(&s.topology, "topology", "", "topology instead of the scenario's own: single, replicated, independent, sentinel, cluster")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to run, counting up from --seed")
 	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s in process)")
@@ -93,7 +93,11 @@ func complete(cmd *cobra.Command, flag string, words func() []string) {
 func worldNames() []string { return []string{string(cluster.Sim), string(cluster.Process)} }
 
 func topologyNames() []string {
-	return []string{string(cluster.Single), string(cluster.Replicated), string(cluster.Independent)}
+	var names []string
+	for _, t := range cluster.Topologies() {
+		names = append(names, string(t))
+	}
+	return names
 }
 
 func pageNames() []string {
