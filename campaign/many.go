@@ -97,7 +97,7 @@ func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
 // width is how many jobs are played side by side.
 func (r Runner) width(jobs []store.Job) int {
 	switch {
-	case len(jobs) > 0 && jobs[0].World == string(cluster.Process):
+	case len(jobs) > 0 && cluster.World(jobs[0].World).Real():
 		return min(processParallel, len(jobs))
 	case r.useChildren(jobs):
 		return min(runtime.GOMAXPROCS(0), len(jobs))
@@ -106,7 +106,7 @@ func (r Runner) width(jobs []store.Job) int {
 }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
-	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && jobs[0].World != string(cluster.Process)
+	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && !cluster.World(jobs[0].World).Real()
 }
 
 // work takes jobs until there are none.

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
@@ -57,6 +58,8 @@ type assignment struct {
 	TTL      time.Duration      `json:"ttl_ns"`
 	Seed     uint64             `json:"seed"`
 	Workload scenarios.Workload `json:"workload"`
+	// Mark comes before the names of the locks in their keys.
+	Mark string `json:"mark,omitempty"`
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
@@ -77,6 +80,19 @@ type beginning struct {
 type endpoint struct {
 	Name string `json:"name"`
 	Addr string `json:"addr"`
+	// Existing says how to log in to a server that is not ours.
+	Existing *process.Existing `json:"existing,omitempty"`
+}
+
+// options of a client's connections. The name lets the server trace tell clients
+// apart.
+func (e endpoint) options(client string) *redis.Options {
+	o := &redis.Options{Addr: e.Addr}
+	if e.Existing != nil {
+		o = e.Existing.Options(e.Addr)
+	}
+	o.ClientName, o.PoolSize = client, 10
+	return o
 }
 
 // monotonic is the machine's monotonic clock, the same for all processes.
@@ -109,7 +125,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The lock is built after the beginning, since some dial at once, and
 	// the faults of time zero must be there before.
-	locks, err := buildLocks(entry, a.Workload, impl.Env{
+	locks, err := buildLocks(entry, a.Workload, a.Mark, impl.Env{
 		Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL),
 		Retries: impl.Retries(a.Workload.LockRetries), Token: a.Workload.TokenOf(a.Index),
 	})
@@ -167,12 +183,9 @@ func (a *assignment) endpoints() []impl.Node {
 	var out []impl.Node
 	for _, n := range a.Nodes {
 		out = append(out, impl.Node{
-			Name: n.Name,
-			Options: func() *redis.Options {
-				// The name lets the server trace tell clients apart.
-				return &redis.Options{Addr: n.Addr, ClientName: a.Client, PoolSize: 10}
-			},
-			Dial: func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
+			Name:    n.Name,
+			Options: func() *redis.Options { return n.options(a.Client) },
+			Dial:    func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
 		})
 	}
 	return out

@@ -87,12 +87,16 @@ func (r *procRun) assign(index int, name string) assignment {
 	cfg := r.cfg
 	a := assignment{
 		Client: name, Index: index, Clients: cfg.Scenario.Clients, Lock: cfg.Lock.Name,
-		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload,
+		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload, Mark: r.mark,
 		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
 	at := r.world.Endpoints(name)
-	for _, n := range r.world.Dialed() {
-		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n]})
+	for i, n := range r.world.Dialed() {
+		e := endpoint{Name: n, Addr: at[n]}
+		if cfg.World == cluster.External {
+			e.Existing = &cfg.Existing[i]
+		}
+		a.Nodes = append(a.Nodes, e)
 	}
 	a.Resource = at[cluster.Resource]
 	return a

@@ -59,6 +59,11 @@ type Config struct {
 	Witnesses int
 	// Place is where the servers run; nil is this machine. The world closes it.
 	Place Place
+	// Existing are servers that run already, one for each node. The world does
+	// nothing to them but lead clients there, and removes the keys that contain
+	// KeyMark from them at its end.
+	Existing []Existing
+	KeyMark  string
 	// Dir is the scratch folder. [World.Close] removes it with all it holds.
 	// Empty means a new folder among the machine's temporary files.
 	Dir string
@@ -86,7 +91,7 @@ type Config struct {
 }
 
 func (c *Config) check() error {
-	l, known := layoutOf(c.Topology)
+	l, known := c.layout()
 	switch {
 	case !known:
 		return fmt.Errorf("topology %q: %w", c.Topology, cluster.ErrUnsupported)
@@ -96,6 +101,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("topology single has one node, not %d", c.Nodes)
 	case (l.witness == nil) != (c.Witnesses == 0):
 		return fmt.Errorf("%d witnesses in topology %s", c.Witnesses, c.Topology)
+	}
+	if c.Existing != nil && len(c.Existing) != c.Nodes {
+		return fmt.Errorf("%d servers for %d nodes", len(c.Existing), c.Nodes)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
