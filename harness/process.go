@@ -28,13 +28,7 @@ func runProcess(ctx context.Context, cfg Config) *Result {
 	if why := cfg.missing(topologies, abilities); why != "" {
 		return &Result{Skipped: why}
 	}
-	r := &procRun{
-		cfg: cfg, workers: map[string]*worker{}, left: cfg.Scenario.Clients, crashed: map[string]bool{},
-		failed: make(chan struct{}), done: make(chan struct{}),
-	}
-	r.start.Store(monotonic())
-	r.rec = history.NewRecorder(func() int64 { return monotonic() - r.start.Load() })
-	return r.play(ctx)
+	return newProcRun(cfg).play(ctx)
 }
 
 // NewMark makes what is in the names of all keys of one run on servers that are
@@ -59,6 +53,16 @@ type procRun struct {
 	errs     []error
 	failed   chan struct{} // closed at the first error of a worker
 	done     chan struct{} // closed when no worker runs any more
+}
+
+func newProcRun(cfg Config) *procRun {
+	r := &procRun{
+		cfg: cfg, workers: map[string]*worker{}, left: cfg.Scenario.Clients, crashed: map[string]bool{},
+		failed: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.start.Store(monotonic())
+	r.rec = history.NewRecorder(func() int64 { return monotonic() - r.start.Load() })
+	return r
 }
 
 func (r *procRun) play(ctx context.Context) *Result {

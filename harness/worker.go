@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -32,10 +34,11 @@ const WorkerVerb = "worker"
 // would start in another's place. Once all are ready and the faults of time
 // zero have struck, the harness sends the beginning as JSON, the same to all.
 //
-// From then on the worker sends its events, a line of JSON each, and waits for
-// an ack after every one. The harness stops the process, where a fault wants
-// it stopped, before it sends the ack, so a pause falls exactly after the
-// event:
+// From then on the worker sends its events, a line of JSON each. Where a fault
+// may strike at an event it waits for an ack: the harness stops the process,
+// where the fault wants it stopped, before it sends the ack, so a pause falls
+// exactly after the event. After any other event it goes on at once, or the
+// harness would be most of what a fast lock is measured by:
 //
 //	worker   records "write invoke", waits
 //	harness  the trigger fires: SIGSTOP, waits until the process stands still
@@ -63,6 +66,8 @@ type assignment struct {
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
+	// Await are the events after which it waits for an ack.
+	Await moments `json:"await,omitempty"`
 	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
 }
@@ -75,6 +80,33 @@ type beginning struct {
 	// Clients is the instant from which clients count their Wait. It lies
 	// behind Start by as long as the faults of time zero took.
 	Clients int64 `json:"clients"`
+}
+
+// moments are the events at which a fault may strike.
+type moments []moment
+
+// moment is one of them; what is empty is any.
+type moment struct {
+	F    string       `json:"f,omitempty"`
+	Type history.Type `json:"type,omitempty"`
+}
+
+// momentsOf are those of a plan's triggers.
+func momentsOf(p nemesis.Plan) moments {
+	var out moments
+	for _, step := range p {
+		if step.When.Op != "" {
+			out = append(out, moment{F: step.When.Op, Type: step.When.Type})
+		}
+	}
+	return out
+}
+
+// have says whether an event is one of them.
+func (m moments) have(ev history.Event) bool {
+	return ev.Op != nil && slices.ContainsFunc(m, func(one moment) bool {
+		return (one.F == "" || one.F == ev.Op.F) && (one.Type == "" || one.Type == ev.Op.Type)
+	})
 }
 
 type endpoint struct {
@@ -135,7 +167,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	told := ctx
 	ctx, cancel := context.WithCancel(told)
 	defer cancel()
-	p := &pipe{out: bufio.NewWriter(out), acks: make(chan struct{}, 1), gone: ctx.Done()}
+	p := &pipe{out: bufio.NewWriter(out), await: a.Await, acks: make(chan struct{}, 1), gone: ctx.Done()}
 	go p.listen(lines, cancel) // ends with its input, at the latest with the process
 	if wait(ctx, time.Duration(b.Clients-monotonic())+a.Wait) {
 		a.client(locks, p, b.Start).Run(ctx)
@@ -213,6 +245,7 @@ func (a *assignment) client(locks []impl.Lock, p *pipe, start int64) *Client {
 // pipe is the worker's side of the conversation.
 type pipe struct {
 	out     *bufio.Writer
+	await   moments
 	acks    chan struct{}
 	gone    <-chan struct{}
 	stopped atomic.Bool
@@ -225,7 +258,7 @@ type pipe struct {
 	err error
 }
 
-// send hands an event on and waits for its ack.
+// send hands an event on, and waits for its ack if a fault may strike there.
 func (p *pipe) send(ev history.Event) {
 	p.talking.Lock()
 	defer p.talking.Unlock()
@@ -238,6 +271,9 @@ func (p *pipe) send(ev history.Event) {
 	}
 	if err != nil {
 		p.fail(fmt.Errorf("worker: send an event: %w", err))
+		return
+	}
+	if !p.await.have(ev) {
 		return
 	}
 	select {

@@ -88,7 +88,8 @@ func (r *procRun) assign(index int, name string) assignment {
 	a := assignment{
 		Client: name, Index: index, Clients: cfg.Scenario.Clients, Lock: cfg.Lock.Name,
 		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload, Mark: r.mark,
-		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
+		Await: momentsOf(cfg.plan()),
+		Wait:  time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
 	at := r.world.Endpoints(name)
 	for i, n := range r.world.Dialed() {
@@ -114,6 +115,7 @@ func (r *procRun) serve(w *worker, rd *bufio.Reader) {
 		return
 	}
 	close(w.ready)
+	await := momentsOf(r.cfg.plan())
 	for {
 		line, err := rd.ReadBytes('\n')
 		if err != nil {
@@ -125,6 +127,9 @@ func (r *procRun) serve(w *worker, rd *bufio.Reader) {
 			return
 		}
 		r.rec.Append(ev)
+		if !await.have(ev) {
+			continue
+		}
 		if _, err := w.in.Write([]byte(wordAck + "\n")); err != nil {
 			return // it died meanwhile; exited says how
 		}
