@@ -31,7 +31,7 @@ long: install-test-tools ## long sweeps, outside CI
 screenshots: install-test-tools ## pictures of every HTML page, in ./_artifacts
 	$(GO) test -count 1 -v -run 'Browser|Pictures' -artifacts ./reports/page
 
-install-test-tools: ## redis-server, libfaketime, chromium and a C compiler, with the system's package manager
+install-test-tools: ## redis-server, libfaketime, chromium, xmllint and a C compiler, with the system's package manager
 	@./scripts/install-test-tools.sh
 
 build: ## the program, in ./holdfast

@@ -264,7 +264,10 @@ func (c *child) dead(when string, err error) error {
 	_ = c.in.Close() // it may be dead already
 	timer := time.AfterFunc(lastMoment, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()
-	_ = c.cmd.Wait() // how it ended says less than what it said
+	ended := c.cmd.Wait()
+	if ended != nil && timer.Stop() { // or it was this kill that ended it
+		err = fmt.Errorf("%w (%w)", err, ended)
+	}
 	return fmt.Errorf("%s%s: %w\n%s", childDied, when, err, c.stderr)
 }
 

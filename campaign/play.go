@@ -139,18 +139,20 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 		cfg.Dir = dir
 	}
 	res := harness.Run(ctx, cfg)
+	saved := false
 	if dir != "" && res.History != nil {
-		if err := store.SaveHistory(dir, res.History); err != nil {
-			res.Err = errors.Join(res.Err, err)
-		}
+		err := store.SaveHistory(dir, res.History)
+		saved = err == nil
+		res.Err = errors.Join(res.Err, err)
 	}
 	run = judge(j, cfg, res)
 	if dir != "" {
-		if res.History != nil {
+		if saved { // a verdict names no file that is not there
 			run.History = filepath.Join(dir, store.HistoryFile)
 		}
 		if err := store.SaveVerdict(dir, run); err != nil {
-			run.Error = errors.Join(res.Err, err).Error()
+			run.Error = strings.TrimSpace(run.Error + "\n" + err.Error())
+			run = Conclude(run)
 		}
 		run = keep.page(dir, run, res.History)
 	}
