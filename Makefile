@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = $(GO) tool staticcheck
 
-.PHONY: test unit vet race bench mutants long screenshots install-test-tools build clean help
+.PHONY: test unit vet race bench mutants long screenshots install-test-tools image build clean help
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 24
@@ -33,6 +33,9 @@ screenshots: install-test-tools ## pictures of every HTML page, in ./_artifacts
 
 install-test-tools: ## redis-server, libfaketime, chromium and a C compiler, with the system's package manager
 	@./scripts/install-test-tools.sh
+
+image: install-test-tools ## the container image holdfast/redis:local, made of this machine's redis-server
+	@./scripts/with-docker.sh ./scripts/make-image.sh
 
 build: ## the program, in ./holdfast
 	$(GO) build -o holdfast ./cmd/holdfast
