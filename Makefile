@@ -3,12 +3,16 @@
 GO ?= go
 STATICCHECK = $(GO) tool staticcheck
 
-.PHONY: test unit vet race bench mutants long screenshots install-test-tools image build clean help
+.PHONY: test test-all unit vet race bench mutants long screenshots install-test-tools image build clean help
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 24
 
 test: install-test-tools vet ## install what the tests need, then run everything
+	@./scripts/with-docker.sh $(MAKE) --no-print-directory test-all
+
+test-all: # what "make test" runs once all is there; without an engine there is no image either
+	-@./scripts/make-image.sh
 	$(GO) test -race -timeout 9m $(if $(CI),-artifacts) ./...
 	$(GO) test -timeout 9m -count 1 ./campaign # its sweeps of thousands of runs, which skip under -race
 
