@@ -119,6 +119,7 @@ func open(t *testing.T) (*Place, string) {
 			t.Error(err)
 		}
 	})
+	p.Host("nobody") // has the address that the engine would give to the first that comes
 	return p, dir
 }
 
