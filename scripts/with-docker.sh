@@ -22,19 +22,23 @@ users=$state/users         # a file for each command that uses it: "pid-birth"
 
 answers() { docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
-is_dockerd() { [ -n "$1" ] && [ "$(cat "/proc/$1/comm" 2>/dev/null)" = dockerd ]; }
+# is_dockerd is false for one that has ended and waits to be reaped, which can
+# take long where the first process of a machine or container is no real init.
+is_dockerd() { [ -n "$1" ] && grep -q '^[0-9]* (dockerd) [^ZX]' "/proc/$1/stat" 2>/dev/null; }
 
 ours_runs() { is_dockerd "$(cat $started 2>/dev/null)"; }
 
 # any_dockerd looks for an engine, whoever started it: a second one beside it
 # would fight it for its bridge and its rules.
-any_dockerd() { cat /proc/[0-9]*/comm 2>/dev/null | grep -qx dockerd; }
+any_dockerd() { cat /proc/[0-9]*/stat 2>/dev/null | grep -q '^[0-9]* (dockerd) [^ZX]'; }
 
 # birth is when a process was started, in ticks since boot: with it a pid names
 # one process for good. The name in the second field may hold spaces.
 birth() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 
-lives() { [ "$(birth "${1%-*}")" = "${1#*-}" ]; }
+lives() { # PID-BIRTH
+	[ "$(birth "${1%-*}")" = "${1#*-}" ] && ! grep -q '^[0-9]* (.*) [ZX] ' "/proc/${1%-*}/stat" 2>/dev/null
+}
 
 have_engine() {
 	command -v dockerd >/dev/null 2>&1 && command -v docker >/dev/null 2>&1 && command -v iptables >/dev/null 2>&1
