@@ -144,7 +144,13 @@ func (e *storeError) Error() string {
 			text = strings.ReplaceAll(text, secret, "***")
 		}
 	}
-	return ErrStore.Error() + ": " + e.place.shown + ": " + e.what + ": " + strings.Join(strings.Fields(text), " ")
+	var lines []string // PostgreSQL's driver tells a refusal once with and once without TLS
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return ErrStore.Error() + ": " + e.place.shown + ": " + e.what + ": " + strings.Join(lines, " ")
 }
 
 // Unwrap gives the cause, and that it is a store's.

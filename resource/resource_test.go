@@ -8,9 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfast-io/holdfast/internal/pgserver"
+	"github.com/holdfast-io/holdfast/internal/storetest"
 )
 
 // store is what all of them can do.
@@ -28,89 +26,15 @@ type store interface {
 	Close(ctx context.Context) error
 }
 
-// secret is the password of every server here. It has signs that a URL must
-// escape, and no error may ever hold it.
-const secret = "s3cr3t/#@pw"
-
-// servers are started once, by the first test that needs them.
-type servers struct {
-	postgres, redis       string
-	noPostgres, noRedis   error
-	stopPostgres, stopIt2 func() error
-}
-
-var started = sync.OnceValue(func() *servers {
-	s := &servers{}
-	pg, err := pgserver.Start(context.Background(), "127.0.0.1", secret, "fsync=off")
-	if s.noPostgres = err; err == nil {
-		s.postgres, s.stopPostgres = pg.URL(), pg.Stop
-	}
-	s.redis, s.stopIt2, s.noRedis = startRedis()
-	return s
-})
-
-var used bool
+const secret = storetest.Secret
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if used {
-		s := started()
-		for _, stop := range []func() error{s.stopPostgres, s.stopIt2} {
-			if stop == nil {
-				continue
-			}
-			if err := stop(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}
+	if err := storetest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
-}
-
-func running() *servers { used = true; return started() }
-
-func startRedis() (string, func() error, error) {
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		return "", nil, err
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	addr := ln.Addr().(*net.TCPAddr)
-	ln.Close()
-	cmd := exec.Command(path, "--port", strconv.Itoa(addr.Port), "--bind", "127.0.0.1", "--save", "", "--requirepass", secret)
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	stop := func() error {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-		return nil
-	}
-	for range 200 {
-		if c, err := net.Dial("tcp", addr.String()); err == nil {
-			c.Close()
-			u := url.URL{Scheme: "redis", User: url.UserPassword("", secret), Host: addr.String(), Path: "/3"}
-			return u.String(), stop, nil
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	return "", nil, errors.Join(errors.New("redis-server did not come up"), stop())
-}
-
-// need skips where a server is missing, and fails in CI.
-func need(t *testing.T, err error) {
-	t.Helper()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
-	}
 }
 
 // place parses what must be right.
@@ -148,14 +72,12 @@ func doors(t *testing.T, kind string, guarded bool) (first, second store) {
 		b, err := openSQLite(ctx, p, guarded, a.id, false)
 		return a, closed(b, err)
 	case "postgres":
-		need(t, running().noPostgres)
-		p := place(t, running().postgres)
+		p := place(t, storetest.Postgres(t))
 		a := closed(OpenPostgres(ctx, p, guarded)).(*Postgres)
 		b, err := dialPostgres(ctx, p, guarded, a.id)
 		return a, closed(b, err)
 	case "redis":
-		need(t, running().noRedis)
-		p := place(t, running().redis)
+		p := place(t, storetest.Redis(t))
 		a := closed(OpenRedis(ctx, p, guarded)).(*Redis)
 		b, err := dialRedis(ctx, p, guarded, a.id)
 		return a, closed(b, err)
@@ -329,8 +251,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestNothingIsLeft: after the last run there is no key, no row and no table.
 func TestNothingIsLeft(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
-		need(t, running().noPostgres)
-		p := place(t, running().postgres)
+		p := place(t, storetest.Postgres(t))
 		a, err := OpenPostgres(t.Context(), p, true)
 		if err != nil {
 			t.Fatal(err)
@@ -351,7 +272,7 @@ func TestNothingIsLeft(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		conn, err := pgx.Connect(t.Context(), running().postgres)
+		conn, err := pgx.Connect(t.Context(), storetest.Postgres(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,15 +283,14 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	})
 	t.Run("redis", func(t *testing.T) {
-		need(t, running().noRedis)
-		a, err := OpenRedis(t.Context(), place(t, running().redis), true)
+		a, err := OpenRedis(t.Context(), place(t, storetest.Redis(t)), true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(a.id, "holdfast:") {
 			t.Errorf("the key is %s", a.id)
 		}
-		look, err := dialRedis(t.Context(), place(t, running().redis), true, a.id)
+		look, err := dialRedis(t.Context(), place(t, storetest.Redis(t)), true, a.id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -460,19 +380,17 @@ func TestNobodyThere(t *testing.T) {
 
 // TestAWrongPasswordIsNotTold, neither the given nor the right one.
 func TestAWrongPasswordIsNotTold(t *testing.T) {
-	need(t, running().noPostgres)
-	need(t, running().noRedis)
 	wrong := func(text string) Place {
 		p := place(t, text)
 		p.password = "wr0ng" + secret
 		return p
 	}
-	_, err := OpenPostgres(t.Context(), wrong(running().postgres), true)
+	_, err := OpenPostgres(t.Context(), wrong(storetest.Postgres(t)), true)
 	if err == nil || !strings.Contains(err.Error(), "password authentication failed") {
 		t.Errorf("PostgreSQL: %v", err)
 	}
 	hold(t, fmt.Sprint(err))
-	_, err = OpenRedis(t.Context(), wrong(running().redis), true)
+	_, err = OpenRedis(t.Context(), wrong(storetest.Redis(t)), true)
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("Redis: %v", err)
 	}

@@ -18,13 +18,14 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-io/holdfast/internal/child"
 )
 
 // ErrMissing says that the machine has no PostgreSQL server.
@@ -55,7 +56,7 @@ type Server struct {
 	cred *syscall.Credential // nil where this process is not root
 	cmd  *exec.Cmd
 	log  *logbook
-	done chan struct{} // closed when the process has ended
+	done <-chan struct{} // closed when the process has ended
 }
 
 // Binaries is the folder of initdb and postgres: that of the newest version
@@ -182,12 +183,10 @@ func (s *Server) Launch(ctx context.Context, settings ...string) error {
 	for _, set := range settings {
 		args = append(args, "-c", set)
 	}
-	s.cmd, s.log, s.done = s.command("postgres", args...), &logbook{ready: make(chan struct{})}, make(chan struct{})
+	s.cmd, s.log = s.command("postgres", args...), &logbook{ready: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	dieWithParent(s.cmd.SysProcAttr)
-	started := make(chan error, 1)
-	go keep(s.cmd, started, s.done) // ends with the process, which Kill and Stop wait for
-	if err := <-started; err != nil {
+	done, err := child.Start(s.cmd, syscall.SIGQUIT)
+	if s.done = done; err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	select {
@@ -197,18 +196,6 @@ func (s *Server) Launch(ctx context.Context, settings ...string) error {
 		return fmt.Errorf("start PostgreSQL: it ended: %s", s.log)
 	case <-ctx.Done():
 		return fmt.Errorf("start PostgreSQL: %w: %s", ctx.Err(), s.log)
-	}
-}
-
-// keep starts a process and reaps it, on one operating system thread: the
-// signal that the process gets at our death follows the thread that started it.
-func keep(cmd *exec.Cmd, started chan<- error, done chan<- struct{}) {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	defer close(done)
-	err := cmd.Start()
-	started <- err
-	if err == nil {
-		_ = cmd.Wait() // a server that is stopped or killed has no more to say
 	}
 }
 
@@ -278,8 +265,8 @@ func (s *Server) kill() {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err == nil { // elsewhere they end by themselves when the first is gone
 		for _, word := range strings.Fields(string(b)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				all = append(all, child)
+			if p, err := strconv.Atoi(word); err == nil {
+				all = append(all, p)
 			}
 		}
 	}
