@@ -66,3 +66,13 @@ func TestAPlaceKeepsItsPasswordToItself(t *testing.T) {
 		t.Error("this process has a password")
 	}
 }
+
+// TestErrorsOfDriversHoldNoPassword, in any of its spellings, and one line is
+// said once.
+func TestErrorsOfDriversHoldNoPassword(t *testing.T) {
+	p := place(t, "postgres://u:s3cr%2Ft%23@h/db")
+	err := p.failed("connect", errors.New("bad s3cr/t#\nbad s3cr/t#\n as s3cr%2Ft%23"))
+	if got := err.Error(); got != "the protected resource failed: postgres://u@h/db: connect: bad *** as ***" {
+		t.Error(got)
+	}
+}

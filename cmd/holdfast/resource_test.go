@@ -7,7 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/holdfast-io/holdfast/internal/storetest"
 	"github.com/holdfast-io/holdfast/reports"
@@ -114,6 +118,36 @@ func TestResourceOnRealServers(t *testing.T) {
 		if guarded := h.Header.Resource == "guarded"; guarded != (refused > 0) || guarded == lost || verdict.Outcome != "overrun" {
 			t.Errorf("%s on a %s resource: %s, %d refused, updates lost: %v", scenario, h.Header.Resource, verdict.Outcome, refused, lost)
 		}
+	}
+}
+
+// TestResourceThatDiesOnRealServers ends the run early, as an error and without
+// a verdict.
+func TestResourceThatDiesOnRealServers(t *testing.T) {
+	needServers(t)
+	s, dir := miniredis.RunT(t), t.TempDir()
+	var scripts atomic.Int32
+	s.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+		switch {
+		case cmd == "INFO":
+			c.WriteBulk("redis_version:7.0.0\r\n")
+			return true
+		case strings.HasPrefix(cmd, "EVAL") && scripts.Add(1) > 6:
+			c.Close()
+			return true
+		}
+		return false
+	})
+	r := invoke(t, "run", "calm", "--lock", "basic", "--on", "process", "--out", dir, "--resource", "redis://"+s.Addr())
+	if r.code != reports.ExitError || !strings.Contains(r.out, s.Addr()) {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.errs)
+	}
+	verdict, err := store.ReadVerdict(filepath.Join(dir, "calm", "basic", "process-redis-1"))
+	if err != nil || verdict.Verdict != "error" || len(verdict.Checks) != 0 {
+		t.Errorf("%s, %v, %v", verdict.Verdict, verdict.Checks, err)
+	}
+	if keys := s.Keys(); len(keys) != 0 {
+		t.Errorf("left behind: %v", keys)
 	}
 }
 
