@@ -406,3 +406,40 @@ func hold(t *testing.T, text string) {
 		}
 	}
 }
+
+// TestATableOfSomebodyElse serves a role that may make no table, and stays.
+func TestATableOfSomebodyElse(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), storetest.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(postgresMake)
+	defer exec(postgresDrop)
+	exec(`CREATE ROLE guest LOGIN PASSWORD '` + secret + `'`)
+	defer exec(`DROP OWNED BY guest; DROP ROLE guest`)
+	exec(`GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_resource TO guest`)
+	u, err := url.Parse(storetest.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("guest", secret)
+	s, err := OpenPostgres(t.Context(), place(t, u.String()), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, s, s, []step{{write: true, fence: token(2), applied: true, version: 1}, {write: true, fence: token(1), version: 1, highest: 2}})
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var rows int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM holdfast_resource`).Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("%d rows are left, or no table: %v", rows, err)
+	}
+}
