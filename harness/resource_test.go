@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/resource"
 )
 
 func fence(n uint64) *uint64 { return &n }
@@ -22,7 +23,7 @@ type bench struct {
 
 func newBench(guarded bool) *bench {
 	b := &bench{}
-	b.Resource = NewResource(guarded, func(ev history.Event) { b.seen = append(b.seen, *ev.Resource) })
+	b.Resource = NewResource(resource.NewBuiltin(guarded), func(ev history.Event) { b.seen = append(b.seen, *ev.Resource) }, nil)
 	return b
 }
 

@@ -23,9 +23,12 @@ type Header struct {
 	Lock     string `json:"lock"`
 	// Resource is "plain" or "guarded".
 	Resource string `json:"resource"`
-	World    string `json:"world"`
-	Topology string `json:"topology"`
-	Nodes    int    `json:"nodes"`
+	// ResourceStore is where the resource lived, without any password; empty
+	// is the harness itself.
+	ResourceStore string `json:"resource_store,omitempty"`
+	World         string `json:"world"`
+	Topology      string `json:"topology"`
+	Nodes         int    `json:"nodes"`
 	// Quorum is how many nodes have to carry a token; 0 means a majority of
 	// independent nodes, and one node otherwise. A lock that knows of one node
 	// only needs one of five.

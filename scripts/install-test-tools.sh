@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that the tests find what they need beside Go: redis-server and
-# libfaketime for the runs on real servers, a C compiler for the race detector,
-# chromium for the tests of the HTML pages, xmllint for those of JUnit's XML.
+# libfaketime for the runs on real servers, PostgreSQL's binaries for a resource
+# in a database, a C compiler for the race detector, chromium for the tests of
+# the HTML pages, xmllint for those of JUnit's XML.
 # It installs only what is missing, says what it does, uses sudo only when it
 # is not root, and leaves no system service running that was not there before.
 # Where something cannot be installed it says so and goes on: the tests that
@@ -15,6 +16,15 @@ have_redis() { command -v redis-server >/dev/null 2>&1; }
 have_faketime() {
 	ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 \
 		/usr/lib64/faketime/libfaketime.so.1 /usr/local/lib/faketime/libfaketime.so.1 2>/dev/null | grep -q .
+}
+
+# The tests make clusters of their own with these two.
+have_postgres() {
+	{ command -v initdb && command -v postgres; } >/dev/null 2>&1 && return 0
+	for dir in /usr/lib/postgresql/*/bin; do
+		[ -x "$dir/initdb" ] && [ -x "$dir/postgres" ] && return 0
+	done
+	return 1
 }
 
 have_cc() { command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1; }
@@ -32,6 +42,7 @@ have_browser() {
 missing() {
 	have_redis || printf ' redis-server'
 	have_faketime || printf ' libfaketime'
+	have_postgres || printf ' postgresql'
 	have_cc || printf ' gcc'
 	have_xmllint || printf ' libxml2-utils'
 	have_browser || printf ' chromium'
@@ -44,7 +55,7 @@ as_root=""
 if [ "$(id -u)" != 0 ]; then
 	if ! command -v sudo >/dev/null 2>&1; then
 		say "missing:$wanted. Not root and no sudo: install them as root, for example"
-		say "  apt-get install -y --no-install-recommends redis-server libfaketime gcc libc6-dev libxml2-utils chromium"
+		say "  apt-get install -y --no-install-recommends redis-server libfaketime postgresql gcc libc6-dev libxml2-utils chromium"
 		exit 0
 	fi
 	as_root="sudo"
@@ -54,7 +65,20 @@ fi
 # policy is ours only if there was none, and goes away whatever happens.
 policy=/usr/sbin/policy-rc.d
 made_policy=""
+# Debian's postgresql makes a cluster of its own while it is installed, unless it
+# finds this file. What the package brings as its own goes in its place.
+cluster_conf=/etc/postgresql-common/createcluster.conf
+made_conf=""
 clean_up() {
+	if [ -n "$made_conf" ]; then
+		if [ -e /usr/share/postgresql-common/createcluster.conf ]; then
+			$as_root cp /usr/share/postgresql-common/createcluster.conf "$cluster_conf"
+			$as_root rm -f "$cluster_conf.ucf-dist" # the package's proposal, which it is now
+		else
+			$as_root rm -f "$cluster_conf"
+		fi
+		made_conf=""
+	fi
 	if [ -n "$made_policy" ]; then
 		$as_root rm -f "$policy"
 		made_policy=""
@@ -72,9 +96,15 @@ apt_install() {
 install_apt() {
 	had_redis=""
 	have_redis && had_redis=yes
+	had_postgres=""
+	have_postgres && had_postgres=yes
 	packages=$(printf '%s' "$wanted" | sed 's/ chromium//')
 	have_cc || packages="$packages libc6-dev"
-	if [ -z "$had_redis" ] && [ ! -e "$policy" ]; then
+	if [ -z "$had_postgres" ] && [ ! -e "$cluster_conf" ]; then
+		$as_root mkdir -p "${cluster_conf%/*}"
+		echo 'create_main_cluster = false' | $as_root tee "$cluster_conf" >/dev/null && made_conf=yes
+	fi
+	if { [ -z "$had_redis" ] || [ -z "$had_postgres" ]; } && [ ! -e "$policy" ]; then
 		printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null && made_policy=yes && $as_root chmod +x "$policy"
 	fi
 	$as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists that are here"
@@ -91,6 +121,9 @@ install_apt() {
 	if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
 		$as_root systemctl disable --now redis-server >/dev/null 2>&1
 	fi
+	if [ -z "$had_postgres" ] && [ -d /run/systemd/system ]; then
+		$as_root systemctl disable --now postgresql >/dev/null 2>&1
+	fi
 }
 
 if command -v apt-get >/dev/null 2>&1; then
@@ -99,10 +132,7 @@ if command -v apt-get >/dev/null 2>&1; then
 elif command -v dnf >/dev/null 2>&1; then
 	say "installing with dnf${as_root:+ (through sudo)}:$wanted"
 	# shellcheck disable=SC2046,SC2086 # a list of words
-	$as_root dnf install -y -q $(echo $wanted | sed 's/redis-server/redis/; s/chromium/chromium-headless/; s/libxml2-utils/libxml2/') >&2
-elif command -v apk >/dev/null 2>&1; then
-	say "installing with apk${as_root:+ (through sudo)}: redis, chromium, libxml2-utils (libfaketime needs glibc, so real servers stay untested)"
-	$as_root apk add -q redis gcc musl-dev chromium font-dejavu libxml2-utils >&2
+		say "  apt-get install -y --no-install-recommends redis-server libfaketime postgresql gcc libc6-dev libxml2-utils chromium"
 else
 	say "no package manager that is known here"
 fi
