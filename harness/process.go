@@ -93,6 +93,7 @@ func (r *procRun) setUp(ctx context.Context) error {
 	nodes := cfg.Scenario.NodesOf(cfg.Topology)
 	r.rec.SetHeader(cfg.header(nodes))
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
+	resource.Checked = cfg.Scenario.Workload.Resource == "checked"
 	world, err := process.Start(ctx, process.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
 		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),

@@ -24,8 +24,13 @@ import (
 //	B(34) reads v0                     the resource has seen 33 only
 //	A(33) writes v1 over v0, applied   33 is not older than 33
 //	B(34) writes v2 over v0, applied   A's write is lost
+//
+// A checked one looks at no fence: it refuses a write whose writer has not read
+// the version that is there.
 type Resource struct {
 	guarded bool
+	// Checked is set before the first request.
+	Checked bool
 	record  func(history.Event)
 
 	mu      sync.Mutex
@@ -78,6 +83,8 @@ func (r *Resource) serve(client string, req request) answer {
 	switch {
 	case r.guarded && req.Fence != nil && *req.Fence < r.highest:
 		ev.Refused = fmt.Sprintf("fence %d is older than %d", *req.Fence, r.highest)
+	case r.Checked && req.F == history.Write && req.Seen != r.version:
+		ev.Refused = fmt.Sprintf("version %d was read and is not the newest, %d", req.Seen, r.version)
 	default:
 		if req.Fence != nil {
 			r.highest = max(r.highest, *req.Fence)

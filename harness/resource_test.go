@@ -79,6 +79,28 @@ func TestGuardedResource(t *testing.T) {
 	}
 }
 
+// TestCheckedResource refuses a write over what its writer has not read, and
+// looks at no fence.
+func TestCheckedResource(t *testing.T) {
+	b := newBench(false)
+	b.Checked = true
+	if a := b.ask(t, "b", request{F: history.Write, Fence: fence(34)}); a.Refused != "" || a.Version != 1 {
+		t.Errorf("the first write: %+v", a)
+	}
+	if a := b.ask(t, "a", request{F: history.Write, Fence: fence(35)}); a.Refused != "version 0 was read and is not the newest, 1" || a.Version != 1 {
+		t.Errorf("a write over an unread version: %+v", a)
+	}
+	if late := b.seen[1]; late.Applied || late.Refused == "" || late.Before != 1 {
+		t.Errorf("recorded as %+v", late)
+	}
+	if a := b.ask(t, "a", request{F: history.Write, Seen: 1, Fence: fence(33)}); a.Refused != "" || a.Version != 2 {
+		t.Errorf("an older fence over the newest version: %+v", a)
+	}
+	if a := b.ask(t, "a", request{F: history.Read}); a.Refused != "" {
+		t.Errorf("a read: %+v", a)
+	}
+}
+
 // TestStorageGivesUpTheConnection: after a timeout the connection is closed,
 // what was sent arrives all the same, and the next call dials anew: its answer
 // cannot be that of the call before.

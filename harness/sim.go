@@ -281,6 +281,7 @@ func (r *simRun) setUp() error {
 	nodes := cfg.Scenario.NodesOf(cfg.Topology)
 	r.rec.SetHeader(cfg.header(nodes))
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", r.record)
+	resource.Checked = cfg.Scenario.Workload.Resource == "checked"
 	world, err := sim.New(sim.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Seed: cfg.Seed,
 		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(), Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
