@@ -54,10 +54,11 @@ var layers = map[string][]string{
 	"store":           {"history", "checker", "reports"},
 	"suite":           {"impl", "history", "cluster", "nemesis", "scenarios", "checker", "reports", "store"},
 	"campaign":        {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite"},
+	"study":           {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
 	"serve":           {"history", "checker", "reports", "store"},
 	"inspect":         {},
 	".":               {"impl", "cluster", "history", "scenarios", "checker", "reports", "store", "campaign"},
-	"cmd":             {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
+	"cmd":             {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign", "study"},
 }
 
 // source is one Go file of ours.

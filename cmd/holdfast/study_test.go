@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-io/holdfast/reports"
+)
+
+// TestTheCommittedPageIsThatOfTheRuns plays the study on Redlock again: the
+// page in docs/ must come out byte for byte.
+func TestTheCommittedPageIsThatOfTheRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute of simulated runs; make test plays them")
+	}
+	want, err := os.ReadFile("../../docs/redlock.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := program(t, nil, "study", "redlock", "--quiet").want(t, reports.ExitExpected)
+	if r.out == string(want) {
+		return
+	}
+	got, lines := strings.Split(r.out, "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(got), len(lines)) {
+		if got[i] != lines[i] {
+			t.Fatalf("docs/redlock.md is not what holdfast study redlock writes; line %d is\n%s\nand the runs give\n%s", i+1, lines[i], got[i])
+		}
+	}
+	t.Fatalf("docs/redlock.md has %d lines, and the runs give %d", len(lines), len(got))
+}
+
+func TestStudyUsage(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		say  string
+	}{
+		{args: []string{"study"}, say: "takes one study"},
+		{args: []string{"study", "redlok"}, say: `did you mean "redlock"?`},
+		{args: []string{"study", "redlock", "--seeds", "0"}, say: "1 to 1000 are wanted"},
+		{args: []string{"study", "redlock", "--seeds", "1001"}, say: "1 to 1000 are wanted"},
+		{args: []string{"study", "redlock", "--out", ""}, say: "--out is empty"},
+	} {
+		invoke(t, tt.args...).want(t, exitUsage, tt.say)
+	}
+	if got := studies()[0].seeds; got < 1 {
+		t.Errorf("the study plays %d seeds of itself", got)
+	}
+}
+
+// TestStudyInAFile: the page goes to a file whose folder is made, and a file
+// that cannot be written is an error. The page of one seed is whole as well.
+func TestStudyInAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred simulated runs; make test plays them")
+	}
+	file := filepath.Join(t.TempDir(), "pages", "redlock.md")
+	r := program(t, nil, "study", "redlock", "--seeds", "1", "--out", file)
+	r.want(t, reports.ExitExpected, "the study as a page: "+file)
+	text, err := os.ReadFile(file)
+	if err != nil || r.out != "" || !strings.Contains(string(text), "with five nodes for Redlock and 1 run") {
+		t.Errorf("%v, stdout %.200q, page %.200q", err, r.out, text)
+	}
+}
