@@ -12,8 +12,11 @@ import (
 // RedlockSeeds is how many runs of each case the committed page has.
 const RedlockSeeds = 8
 
-// redlockTitle is the page's, and the anchors' ground.
+// redlockTitle is the page's.
 const redlockTitle = "Redlock's claims, tested"
+
+// worthTitle is the heading of the table of assumptions, to which a claim leads.
+const worthTitle = "What each assumption is worth"
 
 // Redlock plays the dispute on Redlock and writes the page. The error says
 // which sentences of the page the runs contradict; nothing is written then.
@@ -85,7 +88,7 @@ func (p *page) introduction(seeds int) {
 		"The range behind a count is the 95 percent confidence interval (Wilson's) of the rate. \"Never\" in a few runs leaves room for a rate above zero, up to the end of that range.",
 		"`redlock` is holdfast's own implementation of the published algorithm. It takes no allowance for clocks off the lease, and does not tell the holder when to stop. `redlock-telling` does both: its holder is told to stop a tenth of the TTL early. `redlock-without-elapsed-check`, `redlock-without-node-timeout` and `redlock-bare` leave out safeguards of the algorithm; `redlock-bare-telling` is `redlock-bare` whose holder is told when to stop.",
 		"`basic` is the common lock on one Redis; `reentrant`, `watchdog` and `service` are other designs that people copy; `reference` is a careful lock on one Redis that renews its lease and tells its holder when it ends. `+fence` adds fencing tokens.",
-		"In the pictures time runs to the right. A lane shows a client, a lease, a fault, or who owns the key on a node.",
+		"In the pictures time runs to the right. Clients are c1, c2, ..., the Redis nodes n1, n2, .... A lane shows a client, a lease, a fault, or who owns the key on a node. A link that is cut with \"reset\" refuses connections; with \"bytes dropped\" what is sent vanishes without a word. The resource holds one value with a version: each write makes the next version.",
 	)
 }
 
@@ -110,7 +113,7 @@ func (p *page) summary(claims []Claim) {
 
 func notPlayed(c Claim) string {
 	if len(c.Tests) == 0 {
-		return "Not tested here."
+		return "Not played by itself."
 	}
 	return ""
 }
@@ -149,7 +152,7 @@ func (c Claim) picture() Picture {
 }
 
 func (p *page) switches(b Book, seeds int) {
-	p.heading(2, "What each assumption is worth")
+	p.heading(2, worthTitle)
 	p.text("The parties differ in what they assume. Here each assumption is granted alone, on top of nothing, and then all together, against the same eight attacks. First, what they are:")
 	var rows [][]string
 	for _, s := range settings() {

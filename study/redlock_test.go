@@ -111,6 +111,9 @@ func TestLinks(t *testing.T) {
 	if len(links) != len(heads) {
 		t.Errorf("%d links for %d claims", len(links), len(heads))
 	}
+	if !strings.Contains(redlockClaims()[8].Untested, "](#"+anchor(worthTitle)+")") {
+		t.Error("the claim on bounds does not lead to the table")
+	}
 	for _, l := range links {
 		if !heads[l[1]] || strings.Trim(l[1], "abcdefghijklmnopqrstuvwxyz-") != "" {
 			t.Errorf("the link %q leads nowhere", l[1])

@@ -22,8 +22,11 @@ const mostSeeds = 1000
 // written is a study that can be asked for by name.
 type written struct {
 	name, about string
-	seeds       int // unless --seeds says otherwise
-	write       func(context.Context, io.Writer, study.Options) error
+	// seeds is how many runs of each case there are unless --seeds says
+	// otherwise, and at least: with fewer, what happens sometimes may not show,
+	// and the study would fail.
+	seeds int
+	write func(context.Context, io.Writer, study.Options) error
 }
 
 // studies is the table of them.
@@ -65,8 +68,8 @@ Studies:
 				if !cmd.Flags().Changed("seeds") {
 					seeds = s.seeds
 				}
-				if seeds < 1 || seeds > mostSeeds {
-					return usage("holdfast study --help", "--seeds %d: 1 to %d are wanted", seeds, mostSeeds)
+				if seeds < s.seeds || seeds > mostSeeds {
+					return usage("holdfast study --help", "--seeds %d: %d to %d are wanted", seeds, s.seeds, mostSeeds)
 				}
 				if cmd.Flags().Changed("out") && file == "" {
 					return usage("holdfast study --help", "--out is empty")
