@@ -1,5 +1,7 @@
 package study
 
+import "slices"
+
 // The parties of the dispute.
 const (
 	kleppmann = "Kleppmann"
@@ -50,10 +52,12 @@ func shown(scenario, lock string, nodes ...string) Picture {
 // redlockClaims are those of Kleppmann, of antirez and of the documentation, in
 // the order of the dispute.
 func redlockClaims() []Claim {
-	return append(append(kleppmannClaims(), antirezClaims()...), docsClaims()...)
+	return slices.Concat(
+		kleppmannOnHolders(), kleppmannOnNodes(), kleppmannOnAcquiring(), antirezClaims(), docsOnGranting(), docsOnDetails(),
+	)
 }
 
-func kleppmannClaims() []Claim {
+func kleppmannOnHolders() []Claim {
 	return []Claim{
 		{
 			Name: "A pause while holding the lock", By: kleppmann,
@@ -91,6 +95,11 @@ func kleppmannClaims() []Claim {
 			Shows:   "With tokens from one node, two clients believe that they hold the lock and no write is lost. Tokens made from the counters of Redlock's nodes go backwards, so that a resource would refuse the rightful holder and take the late one.",
 			Right:   "Kleppmann, on both halves.",
 		},
+	}
+}
+
+func kleppmannOnNodes() []Claim {
+	return []Claim{
 		{
 			Name: "A clock that jumps", By: kleppmann,
 			Says: "Redlock needs its nodes' clocks. If the clock of one node of the majority jumps forward, the key there is over too early, and a second client finds a majority too.",
@@ -116,6 +125,11 @@ func kleppmannClaims() []Claim {
 			Shows:    "Two holders each time, also with the setting that writes to disk once a second, which is the usual one.",
 			Right:    "Kleppmann, for a node without one of the remedies below. The documentation describes the same case.",
 		},
+	}
+}
+
+func kleppmannOnAcquiring() []Claim {
+	return []Claim{
 		{
 			Name: "A pause while acquiring", By: kleppmann,
 			Says: "The answers of the nodes wait in the client's sockets while the client stands still. When it reads them they are a lease old, and it believes them.",
@@ -227,7 +241,7 @@ func antirezClaims() []Claim {
 	}
 }
 
-func docsClaims() []Claim {
+func docsOnGranting() []Claim {
 	return []Claim{
 		{
 			Name: "At most one holder, and no deadlock", By: docs,
@@ -277,6 +291,11 @@ func docsClaims() []Claim {
 			Shows:    "redsync refuses to extend a lease that has been another's meanwhile. With its option WithSetNXOnExtend it takes the lock anew and calls that an extension.",
 			Right:    "The documentation: extend only what is still there.",
 		},
+	}
+}
+
+func docsOnDetails() []Claim {
+	return []Claim{
 		{
 			Name: "Replication and failover", By: docs,
 			Says: "A lock on one Redis with a replica is unsafe: the primary may die before the replica has heard of the lock.",
