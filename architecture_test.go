@@ -58,10 +58,11 @@ var layers = map[string][]string{
 	"store":             {"history", "checker", "reports", "resource"},
 	"suite":             {"impl", "history", "cluster", "nemesis", "scenarios", "resource", "checker", "reports", "store"},
 	"campaign":          {"impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite"},
+	"study":             {"impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite", "campaign"},
 	"serve":             {"history", "checker", "reports", "store"},
 	"inspect":           {},
 	".":                 {"impl", "cluster", "history", "scenarios", "checker", "reports", "store", "campaign"},
-	"cmd":               {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite", "campaign"},
+	"cmd":               {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite", "campaign", "study"},
 }
 
 // source is one Go file of ours.

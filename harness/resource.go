@@ -27,6 +27,9 @@ import (
 //	A(33) writes v1 over v0, applied   33 is not older than 33
 //	B(34) writes v2 over v0, applied   A's write is lost
 //
+// A checked one looks at no fence: it refuses a write whose writer has not read
+// the version that is there.
+//
 // After the first error of its store it is shut: it lets nothing through and
 // answers nobody, so that what is recorded is all that was applied, but for the
 // one call of which nobody knows.
@@ -95,7 +98,7 @@ func (r *Resource) serve(client string, req request) (_ answer, ok bool) {
 	if r.err != nil {
 		return answer{}, false
 	}
-	got, err := r.store.Do(context.Background(), resource.Call{Write: req.F == history.Write, Fence: req.Fence})
+	got, err := r.store.Do(context.Background(), resource.Call{Write: req.F == history.Write, Fence: req.Fence, Seen: req.Seen})
 	if err != nil {
 		r.err = err
 		if r.failed != nil {
@@ -108,10 +111,18 @@ func (r *Resource) serve(client string, req request) (_ answer, ok bool) {
 		Seen: req.Seen, Before: got.Before, Version: got.Version, Applied: got.Applied,
 	}
 	if !got.Applied {
-		ev.Refused = fmt.Sprintf("fence %d is older than %d", *req.Fence, got.Highest)
+		ev.Refused = refusal(req, got)
 	}
 	r.record(history.Event{Resource: &ev})
 	return answer{Version: ev.Version, Refused: ev.Refused}, true
+}
+
+// refusal says why a call was not applied.
+func refusal(req request, got resource.Outcome) string {
+	if got.Unread {
+		return fmt.Sprintf("version %d was read and is not the newest, %d", req.Seen, got.Version)
+	}
+	return fmt.Sprintf("fence %d is older than %d", *req.Fence, got.Highest)
 }
 
 // Err is the error that shut the door.

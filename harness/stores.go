@@ -13,16 +13,16 @@ import (
 
 // OpenStore makes the value of one run at a place. Whoever opened it closes it,
 // or the value stays where it is.
-func OpenStore(ctx context.Context, p resource.Place, guarded bool) (Store, error) {
+func OpenStore(ctx context.Context, p resource.Place, rule resource.Rule) (Store, error) {
 	switch p.Kind() {
 	case resource.KindBuiltin:
-		return resource.NewBuiltin(guarded), nil
+		return resource.NewBuiltin(rule), nil
 	case resource.KindSQLite:
-		return opened(resource.OpenSQLite(ctx, p, guarded))
+		return opened(resource.OpenSQLite(ctx, p, rule))
 	case resource.KindPostgres:
-		return opened(resource.OpenPostgres(ctx, p, guarded))
+		return opened(resource.OpenPostgres(ctx, p, rule))
 	case resource.KindRedis:
-		return opened(resource.OpenRedis(ctx, p, guarded))
+		return opened(resource.OpenRedis(ctx, p, rule))
 	}
 	return nil, fmt.Errorf("%w: there is no kind of store %q", resource.ErrStore, p.Kind())
 }
@@ -39,7 +39,7 @@ func opened[S Store](s S, err error) (Store, error) {
 // uses it, and removes it.
 func CheckStore(ctx context.Context, p resource.Place) (err error) {
 	silence.Do(func() { redis.SetLogger(quiet{}) })
-	s, err := OpenStore(ctx, p, true)
+	s, err := OpenStore(ctx, p, resource.Guarded)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func CheckStore(ctx context.Context, p resource.Place) (err error) {
 
 // openStore makes the value of this run.
 func (c Config) openStore(ctx context.Context) (Store, error) {
-	return OpenStore(ctx, c.Resource, c.Scenario.Workload.Resource == "guarded")
+	return OpenStore(ctx, c.Resource, resource.Rule(c.Scenario.Workload.Resource))
 }
 
 // closeLimit is how long a store may take to remove its value, in real time.

@@ -30,7 +30,7 @@ func (f *frail) Do(ctx context.Context, c resource.Call) (resource.Outcome, erro
 // TestADoorIsShutAfterAnError: nothing goes through any more, nobody is
 // answered, and nothing is recorded.
 func TestADoorIsShutAfterAnError(t *testing.T) {
-	store := &frail{Builtin: resource.NewBuiltin(true)}
+	store := &frail{Builtin: resource.NewBuiltin(resource.Guarded)}
 	var seen []history.Resource
 	var told []error
 	door := NewResource(store, func(ev history.Event) { seen = append(seen, *ev.Resource) }, func(err error) { told = append(told, err) })
@@ -85,7 +85,7 @@ func (s slow) Do(ctx context.Context, c resource.Call) (resource.Outcome, error)
 // TestADeskHoldsTheClock: however long a store takes, virtual time does not go
 // on, and its own clock is the real one.
 func TestADeskHoldsTheClock(t *testing.T) {
-	d := newDesk(slow{resource.NewBuiltin(false)})
+	d := newDesk(slow{resource.NewBuiltin(resource.Plain)})
 	defer d.end()
 	s := simulateBubble(t, func() time.Duration {
 		start := time.Now()
@@ -106,7 +106,7 @@ func TestADeskHoldsTheClock(t *testing.T) {
 
 // TestADeskThatHasEnded lets nobody wait.
 func TestADeskThatHasEnded(t *testing.T) {
-	d := newDesk(resource.NewBuiltin(false))
+	d := newDesk(resource.NewBuiltin(resource.Plain))
 	d.end()
 	if _, err := d.Do(context.Background(), resource.Call{}); !errors.Is(err, errShut) {
 		t.Errorf("%v", err)

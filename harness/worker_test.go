@@ -32,7 +32,7 @@ type conversation struct {
 // converse starts a worker against one node and a resource.
 func converse(t *testing.T, change func(*assignment)) *conversation {
 	t.Helper()
-	door := NewResource(resource.NewBuiltin(false), func(history.Event) {}, nil)
+	door := NewResource(resource.NewBuiltin(resource.Plain), func(history.Event) {}, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type Header struct {
 	Schema   string `json:"schema"`
 	Scenario string `json:"scenario"`
 	Lock     string `json:"lock"`
-	// Resource is "plain" or "guarded".
+	// Resource is "plain", "guarded" or "checked".
 	Resource string `json:"resource"`
 	// ResourceStore is where the resource lived, without any password; empty
 	// is the harness itself.

@@ -7,7 +7,7 @@ import (
 
 // Builtin is the store inside this process.
 type Builtin struct {
-	guarded bool
+	rule Rule
 
 	mu      sync.Mutex
 	version int64
@@ -15,18 +15,21 @@ type Builtin struct {
 }
 
 // NewBuiltin makes a store at version 0.
-func NewBuiltin(guarded bool) *Builtin { return &Builtin{guarded: guarded} }
+func NewBuiltin(r Rule) *Builtin { return &Builtin{rule: r} }
 
 // Do reads or writes.
 func (b *Builtin) Do(_ context.Context, c Call) (Outcome, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := Outcome{Before: b.version, Version: b.version}
-	if b.guarded && c.Fence != nil {
-		if *c.Fence < b.highest {
-			out.Highest = b.highest
-			return out, nil
-		}
+	switch {
+	case b.rule.compared(c) && c.Seen != b.version:
+		out.Unread = true
+		return out, nil
+	case b.rule.fenced(c) && *c.Fence < b.highest:
+		out.Highest = b.highest
+		return out, nil
+	case b.rule.fenced(c):
 		b.highest = *c.Fence
 	}
 	out.Applied = true

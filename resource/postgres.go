@@ -21,6 +21,8 @@ const (
 WHERE id = $1 RETURNING version`
 	postgresGuarded = `UPDATE holdfast_resource SET version = version + $2, highest = $3::text::numeric
 WHERE id = $1 AND highest <= $3::text::numeric RETURNING version`
+	postgresChecked = `UPDATE holdfast_resource SET version = version + $2
+WHERE id = $1 AND version = $3 RETURNING version`
 	postgresLook   = `SELECT version, highest::text FROM holdfast_resource WHERE id = $1`
 	postgresRemove = `DELETE FROM holdfast_resource WHERE id = $1`
 	// Only a table of our own: one that somebody else made for us stays.
@@ -34,19 +36,19 @@ FROM pg_class WHERE oid = to_regclass('holdfast_resource')`
 
 // Postgres is a row in a PostgreSQL database.
 type Postgres struct {
-	place   Place
-	id      string
-	guarded bool
-	conn    *pgx.Conn
+	place Place
+	id    string
+	rule  Rule
+	conn  *pgx.Conn
 }
 
 // OpenPostgres connects and makes the row of a run.
-func OpenPostgres(ctx context.Context, p Place, guarded bool) (*Postgres, error) {
+func OpenPostgres(ctx context.Context, p Place, rule Rule) (*Postgres, error) {
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
-	s, err := dialPostgres(ctx, p, guarded, id)
+	s, err := dialPostgres(ctx, p, rule, id)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func OpenPostgres(ctx context.Context, p Place, guarded bool) (*Postgres, error)
 }
 
 // dialPostgres opens a store on a row that is there.
-func dialPostgres(ctx context.Context, p Place, guarded bool, id string) (*Postgres, error) {
+func dialPostgres(ctx context.Context, p Place, rule Rule, id string) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	cfg, err := pgx.ParseConfig(p.shown)
@@ -76,7 +78,7 @@ func dialPostgres(ctx context.Context, p Place, guarded bool, id string) (*Postg
 	if err != nil {
 		return nil, p.failed("connect", err)
 	}
-	return &Postgres{place: p, id: id, guarded: guarded, conn: conn}, nil
+	return &Postgres{place: p, id: id, rule: rule, conn: conn}, nil
 }
 
 func (s *Postgres) add(ctx context.Context, tx pgx.Tx) error {
@@ -102,9 +104,12 @@ func (s *Postgres) Do(ctx context.Context, c Call) (Outcome, error) {
 	defer cancel()
 	step := stepOf(c)
 	var row pgx.Row
-	if s.guarded && c.Fence != nil {
+	switch {
+	case s.rule.fenced(c):
 		row = s.conn.QueryRow(ctx, postgresGuarded, s.id, step, fmt.Sprint(*c.Fence))
-	} else {
+	case s.rule.compared(c):
+		row = s.conn.QueryRow(ctx, postgresChecked, s.id, step, c.Seen)
+	default:
 		row = s.conn.QueryRow(ctx, postgresPlain, s.id, step)
 	}
 	var version int64
@@ -119,7 +124,7 @@ func (s *Postgres) Do(ctx context.Context, c Call) (Outcome, error) {
 	if err := s.conn.QueryRow(ctx, postgresLook, s.id).Scan(&version, &highest); err != nil {
 		return Outcome{}, s.place.failed("the row of the run is gone", err)
 	}
-	return refusal(s.place, c, version, highest)
+	return refusal(s.place, s.rule, c, version, highest)
 }
 
 // Version of the server.

@@ -20,18 +20,18 @@ var redisScript = redis.NewScript(redisSource)
 type Redis struct {
 	place   Place
 	id      string
-	guarded bool
+	rule    Rule
 	client  *redis.Client
 	version string
 }
 
 // OpenRedis connects and makes the key of a run.
-func OpenRedis(ctx context.Context, p Place, guarded bool) (*Redis, error) {
+func OpenRedis(ctx context.Context, p Place, rule Rule) (*Redis, error) {
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
-	s, err := dialRedis(ctx, p, guarded, id)
+	s, err := dialRedis(ctx, p, rule, id)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func OpenRedis(ctx context.Context, p Place, guarded bool) (*Redis, error) {
 }
 
 // dialRedis opens a store on a key that is there.
-func dialRedis(ctx context.Context, p Place, guarded bool, id string) (*Redis, error) {
+func dialRedis(ctx context.Context, p Place, rule Rule, id string) (*Redis, error) {
 	opts, err := redis.ParseURL(p.url())
 	if err != nil {
 		return nil, p.failed("read the address", err)
@@ -55,7 +55,7 @@ func dialRedis(ctx context.Context, p Place, guarded bool, id string) (*Redis, e
 	opts.DialerRetries = 1
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout = connectLimit, callLimit, callLimit
 	opts.ContextTimeoutEnabled = true
-	s := &Redis{place: p, id: id, guarded: guarded, client: redis.NewClient(opts)}
+	s := &Redis{place: p, id: id, rule: rule, client: redis.NewClient(opts)}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	info, err := s.client.Info(ctx, "server").Result()
@@ -74,11 +74,14 @@ func dialRedis(ctx context.Context, p Place, guarded bool, id string) (*Redis, e
 func (s *Redis) Do(ctx context.Context, c Call) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	step, fence := stepOf(c), ""
-	if s.guarded && c.Fence != nil {
+	step, fence, seen := stepOf(c), "", ""
+	switch {
+	case s.rule.fenced(c):
 		fence = digits(*c.Fence)
+	case s.rule.compared(c):
+		seen = strconv.FormatInt(c.Seen, 10)
 	}
-	reply, err := redisScript.Run(ctx, s.client, []string{s.id}, step, fence).Slice()
+	reply, err := redisScript.Run(ctx, s.client, []string{s.id}, step, fence, seen).Slice()
 	if err != nil {
 		return Outcome{}, s.place.failed("run the script", err)
 	}
@@ -95,7 +98,7 @@ func (s *Redis) Do(ctx context.Context, c Call) (Outcome, error) {
 	if len(reply) < 3 {
 		return Outcome{}, s.place.failed("run the script", fmt.Errorf("it returned %v", reply))
 	}
-	return refusal(s.place, c, version, fmt.Sprint(reply[2]))
+	return refusal(s.place, s.rule, c, version, fmt.Sprint(reply[2]))
 }
 
 // Version of the server.

@@ -3,7 +3,9 @@
 // PostgreSQL or in Redis.
 //
 // A guarded store remembers the highest fence that it has seen, on reads too,
-// and refuses what is older; a plain one takes everything. The store itself
+// and refuses what is older; a checked one looks at no fence and refuses a write
+// whose writer has not read the newest version; a plain one takes everything.
+// The store itself
 // decides, in one statement or one script, so that the decision holds against
 // everybody who uses it, and not against those only who come through one door.
 //
@@ -19,6 +21,21 @@ import (
 	"time"
 )
 
+// Rule says what a store refuses. Its words are those of scenarios.
+type Rule string
+
+// The rules.
+const (
+	Plain   Rule = "plain"
+	Guarded Rule = "guarded"
+	Checked Rule = "checked"
+)
+
+// fenced says whether a call is decided by its fence, and compared whether by
+// the version that its caller has read.
+func (r Rule) fenced(c Call) bool   { return r == Guarded && c.Fence != nil }
+func (r Rule) compared(c Call) bool { return r == Checked && c.Write }
+
 // Call is one request to the store.
 type Call struct {
 	// Write adds one to the version; without it the call is a read.
@@ -26,6 +43,8 @@ type Call struct {
 	// Fence is the caller's fencing token; nil where its lock has none. A call
 	// without one is never refused: there is nothing to compare.
 	Fence *uint64
+	// Seen is the version that the writer has read.
+	Seen int64
 
 	_ struct{} // named fields only
 }
@@ -37,6 +56,8 @@ type Outcome struct {
 	Before, Version int64
 	// Highest is the fence for which a call was refused.
 	Highest uint64
+	// Unread: a write was refused because its writer has not read Version.
+	Unread bool
 
 	_ struct{} // named fields only
 }

@@ -49,7 +49,7 @@ func place(t *testing.T, text string) Place {
 
 // doors opens two doors onto one new value of a kind of store: the second is
 // another connection, which knows nothing of what went through the first.
-func doors(t *testing.T, kind string, guarded bool) (first, second store) {
+func doors(t *testing.T, kind string, rule Rule) (first, second store) {
 	t.Helper()
 	ctx := t.Context()
 	closed := func(s store, err error) store {
@@ -61,25 +61,25 @@ func doors(t *testing.T, kind string, guarded bool) (first, second store) {
 	}
 	switch kind {
 	case "builtin":
-		b := NewBuiltin(guarded)
+		b := NewBuiltin(rule)
 		return b, b
 	case "sqlite":
-		m := closed(OpenSQLite(ctx, place(t, "sqlite"), guarded))
+		m := closed(OpenSQLite(ctx, place(t, "sqlite"), rule))
 		return m, m
 	case "sqlite-file":
 		p := place(t, "sqlite:"+filepath.Join(t.TempDir(), "a file?.db"))
-		a := closed(OpenSQLite(ctx, p, guarded)).(*SQLite)
-		b, err := openSQLite(ctx, p, guarded, a.id, false)
+		a := closed(OpenSQLite(ctx, p, rule)).(*SQLite)
+		b, err := openSQLite(ctx, p, rule, a.id, false)
 		return a, closed(b, err)
 	case "postgres":
 		p := place(t, storetest.Postgres(t))
-		a := closed(OpenPostgres(ctx, p, guarded)).(*Postgres)
-		b, err := dialPostgres(ctx, p, guarded, a.id)
+		a := closed(OpenPostgres(ctx, p, rule)).(*Postgres)
+		b, err := dialPostgres(ctx, p, rule, a.id)
 		return a, closed(b, err)
 	case "redis":
 		p := place(t, storetest.Redis(t))
-		a := closed(OpenRedis(ctx, p, guarded)).(*Redis)
-		b, err := dialRedis(ctx, p, guarded, a.id)
+		a := closed(OpenRedis(ctx, p, rule)).(*Redis)
+		b, err := dialRedis(ctx, p, rule, a.id)
 		return a, closed(b, err)
 	}
 	t.Fatalf("no store %s", kind)
@@ -88,10 +88,10 @@ func doors(t *testing.T, kind string, guarded bool) (first, second store) {
 
 var kinds = []string{"builtin", "sqlite", "sqlite-file", "postgres", "redis"}
 
-func forEach(t *testing.T, guarded bool, test func(t *testing.T, first, second store)) {
+func forEach(t *testing.T, rule Rule, test func(t *testing.T, first, second store)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			a, b := doors(t, kind, guarded)
+			a, b := doors(t, kind, rule)
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
@@ -155,7 +155,7 @@ func play(t *testing.T, first, second store, steps []step) {
 
 // TestPlain takes everything, whatever its fence, through both doors.
 func TestPlain(t *testing.T) {
-	forEach(t, false, func(t *testing.T, a, b store) {
+	forEach(t, Plain, func(t *testing.T, a, b store) {
 		play(t, a, b, []step{
 			{fence: token(34), applied: true},
 			{write: true, fence: token(34), applied: true, version: 1},
@@ -173,7 +173,7 @@ func TestPlain(t *testing.T) {
 // and whichever door it was seen through: the second door's stale fence is
 // refused by the store, for nothing in front of it has seen the newer one.
 func TestGuarded(t *testing.T) {
-	forEach(t, true, func(t *testing.T, a, b store) {
+	forEach(t, Guarded, func(t *testing.T, a, b store) {
 		play(t, a, b, []step{
 			{fence: token(33), applied: true},
 			{fence: token(34), applied: true}, // a read counts
@@ -192,7 +192,7 @@ func TestGuarded(t *testing.T) {
 // TestFencesAreWholeNumbersOf64Bits: neighbours beyond what a double or a signed
 // number holds are still two.
 func TestFencesAreWholeNumbersOf64Bits(t *testing.T) {
-	forEach(t, true, func(t *testing.T, a, b store) {
+	forEach(t, Guarded, func(t *testing.T, a, b store) {
 		var steps []step
 		for i, n := range []uint64{9, 10, 1<<53 + 1, 1<<63 - 1, 1 << 63, math.MaxUint64} {
 			steps = append(steps,
@@ -206,7 +206,7 @@ func TestFencesAreWholeNumbersOf64Bits(t *testing.T) {
 // TestManyAtOnce: of writes with rising fences that race through two doors,
 // none is applied after one with a higher fence, and none is lost.
 func TestManyAtOnce(t *testing.T) {
-	forEach(t, true, func(t *testing.T, a, b store) {
+	forEach(t, Guarded, func(t *testing.T, a, b store) {
 		type applied struct {
 			version int64
 			fence   uint64
@@ -252,11 +252,11 @@ func TestManyAtOnce(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		p := place(t, storetest.Postgres(t))
-		a, err := OpenPostgres(t.Context(), p, true)
+		a, err := OpenPostgres(t.Context(), p, Guarded)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := OpenPostgres(t.Context(), p, true)
+		b, err := OpenPostgres(t.Context(), p, Guarded)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,14 +283,14 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	})
 	t.Run("redis", func(t *testing.T) {
-		a, err := OpenRedis(t.Context(), place(t, storetest.Redis(t)), true)
+		a, err := OpenRedis(t.Context(), place(t, storetest.Redis(t)), Guarded)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(a.id, "holdfast:") {
 			t.Errorf("the key is %s", a.id)
 		}
-		look, err := dialRedis(t.Context(), place(t, storetest.Redis(t)), true, a.id)
+		look, err := dialRedis(t.Context(), place(t, storetest.Redis(t)), Guarded, a.id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,14 +304,14 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 	t.Run("sqlite-file", func(t *testing.T) {
 		p := place(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
-		a, err := OpenSQLite(t.Context(), p, true)
+		a, err := OpenSQLite(t.Context(), p, Guarded)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		again, err := openSQLite(t.Context(), p, true, a.id, false)
+		again, err := openSQLite(t.Context(), p, Guarded, a.id, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,8 +326,8 @@ func TestNothingIsLeft(t *testing.T) {
 // TestAValueThatIsGoneIsAnError: somebody else emptied the store in the middle
 // of a run. That is no refusal and no version 0.
 func TestAValueThatIsGoneIsAnError(t *testing.T) {
-	for _, guarded := range []bool{false, true} {
-		forEach(t, guarded, func(t *testing.T, a, b store) {
+	for _, rule := range []Rule{Plain, Guarded, Checked} {
+		forEach(t, rule, func(t *testing.T, a, b store) {
 			if _, builtin := a.(*Builtin); builtin {
 				return // nobody else can reach it
 			}
@@ -359,9 +359,9 @@ func TestNobodyThere(t *testing.T) {
 	addr := ln.Addr().String()
 	ln.Close()
 	for text, open := range map[string]func(Place) error{
-		"postgres://u:" + url.PathEscape(secret) + "@" + addr + "/db": func(p Place) error { _, err := OpenPostgres(t.Context(), p, true); return err },
-		"redis://u:" + url.PathEscape(secret) + "@" + addr + "/0":     func(p Place) error { _, err := OpenRedis(t.Context(), p, true); return err },
-		"sqlite:/no/such/folder/x.db":                                 func(p Place) error { _, err := OpenSQLite(t.Context(), p, true); return err },
+		"postgres://u:" + url.PathEscape(secret) + "@" + addr + "/db": func(p Place) error { _, err := OpenPostgres(t.Context(), p, Guarded); return err },
+		"redis://u:" + url.PathEscape(secret) + "@" + addr + "/0":     func(p Place) error { _, err := OpenRedis(t.Context(), p, Guarded); return err },
+		"sqlite:/no/such/folder/x.db":                                 func(p Place) error { _, err := OpenSQLite(t.Context(), p, Guarded); return err },
 	} {
 		err := open(place(t, text))
 		if !errors.Is(err, ErrStore) {
@@ -385,12 +385,12 @@ func TestAWrongPasswordIsNotTold(t *testing.T) {
 		p.password = "wr0ng" + secret
 		return p
 	}
-	_, err := OpenPostgres(t.Context(), wrong(storetest.Postgres(t)), true)
+	_, err := OpenPostgres(t.Context(), wrong(storetest.Postgres(t)), Guarded)
 	if err == nil || !strings.Contains(err.Error(), "password authentication failed") {
 		t.Errorf("PostgreSQL: %v", err)
 	}
 	hold(t, fmt.Sprint(err))
-	_, err = OpenRedis(t.Context(), wrong(storetest.Redis(t)), true)
+	_, err = OpenRedis(t.Context(), wrong(storetest.Redis(t)), Guarded)
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("Redis: %v", err)
 	}
@@ -430,7 +430,7 @@ func TestATableOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword("guest", secret)
-	s, err := OpenPostgres(t.Context(), place(t, u.String()), true)
+	s, err := OpenPostgres(t.Context(), place(t, u.String()), Guarded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,4 +442,23 @@ func TestATableOfSomebodyElse(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM holdfast_resource`).Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("%d rows are left, or no table: %v", rows, err)
 	}
+}
+
+// TestCheckedDecidesInTheStore: a write over a version that its writer has not
+// read is refused through another door too, whatever its fence.
+func TestCheckedDecidesInTheStore(t *testing.T) {
+	forEach(t, Checked, func(t *testing.T, a, b store) {
+		if got, err := a.Do(t.Context(), Call{Write: true, Fence: token(9)}); err != nil || !got.Applied || got.Version != 1 {
+			t.Fatalf("the first write: %+v, %v", got, err)
+		}
+		if got, err := b.Do(t.Context(), Call{Write: true, Fence: token(10)}); err != nil || got.Applied || !got.Unread || got.Version != 1 {
+			t.Errorf("over an unread version: %+v, %v", got, err)
+		}
+		if got, err := b.Do(t.Context(), Call{}); err != nil || !got.Applied || got.Version != 1 {
+			t.Errorf("a read: %+v, %v", got, err)
+		}
+		if got, err := b.Do(t.Context(), Call{Write: true, Seen: 1, Fence: token(1)}); err != nil || !got.Applied || got.Before != 1 || got.Version != 2 {
+			t.Errorf("an older fence over the newest version: %+v, %v", got, err)
+		}
+	})
 }

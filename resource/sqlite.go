@@ -22,6 +22,8 @@ const (
 WHERE id = ?1 RETURNING version`
 	sqliteGuarded = `UPDATE holdfast_resource SET version = version + ?2, highest = ?3
 WHERE id = ?1 AND highest <= ?3 RETURNING version`
+	sqliteChecked = `UPDATE holdfast_resource SET version = version + ?2
+WHERE id = ?1 AND version = ?3 RETURNING version`
 	sqliteLook   = `SELECT version, highest FROM holdfast_resource WHERE id = ?1`
 	sqliteRemove = `DELETE FROM holdfast_resource WHERE id = ?1`
 	sqliteEmpty  = `SELECT NOT EXISTS (SELECT 1 FROM holdfast_resource)`
@@ -32,23 +34,23 @@ WHERE id = ?1 AND highest <= ?3 RETURNING version`
 type SQLite struct {
 	place   Place
 	id      string
-	guarded bool
+	rule    Rule
 	db      *sql.DB
 	version string
 }
 
 // OpenSQLite makes the row of a run. Without a file the database is in memory
 // and ends with the store.
-func OpenSQLite(ctx context.Context, p Place, guarded bool) (*SQLite, error) {
+func OpenSQLite(ctx context.Context, p Place, rule Rule) (*SQLite, error) {
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
-	return openSQLite(ctx, p, guarded, id, true)
+	return openSQLite(ctx, p, rule, id, true)
 }
 
 // openSQLite opens a store on a row, which it makes where it is new.
-func openSQLite(ctx context.Context, p Place, guarded bool, id string, fresh bool) (*SQLite, error) {
+func openSQLite(ctx context.Context, p Place, rule Rule, id string, fresh bool) (*SQLite, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	name := ":memory:"
@@ -61,7 +63,7 @@ func openSQLite(ctx context.Context, p Place, guarded bool, id string, fresh boo
 		return nil, p.failed("open the database", err)
 	}
 	db.SetMaxOpenConns(1) // a database in memory is that of its connection
-	s := &SQLite{place: p, id: id, guarded: guarded, db: db}
+	s := &SQLite{place: p, id: id, rule: rule, db: db}
 	if err := s.prepare(ctx, fresh); err != nil {
 		return nil, errors.Join(p.failed("make the row of the run", err), db.Close())
 	}
@@ -98,9 +100,12 @@ func (s *SQLite) Do(ctx context.Context, c Call) (Outcome, error) {
 	defer cancel()
 	step := stepOf(c)
 	var row *sql.Row
-	if s.guarded && c.Fence != nil {
+	switch {
+	case s.rule.fenced(c):
 		row = s.db.QueryRowContext(ctx, sqliteGuarded, s.id, step, digits(*c.Fence))
-	} else {
+	case s.rule.compared(c):
+		row = s.db.QueryRowContext(ctx, sqliteChecked, s.id, step, c.Seen)
+	default:
 		row = s.db.QueryRowContext(ctx, sqlitePlain, s.id, step)
 	}
 	var version int64
@@ -120,7 +125,7 @@ func (s *SQLite) refused(ctx context.Context, c Call) (Outcome, error) {
 	if err := s.db.QueryRowContext(ctx, sqliteLook, s.id).Scan(&version, &highest); err != nil {
 		return Outcome{}, s.place.failed("the row of the run is gone", err)
 	}
-	return refusal(s.place, c, version, highest)
+	return refusal(s.place, s.rule, c, version, highest)
 }
 
 // Version of SQLite.
@@ -166,13 +171,14 @@ func stepOf(c Call) int64 {
 }
 
 // refusal is the outcome of a call that changed no row.
-func refusal(p Place, c Call, version int64, highest string) (Outcome, error) {
+func refusal(p Place, r Rule, c Call, version int64, highest string) (Outcome, error) {
 	n, err := strconv.ParseUint(highest, 10, 64)
-	if err == nil && (c.Fence == nil || n <= *c.Fence) {
+	reason := r.fenced(c) && n > *c.Fence || r.compared(c) && version != c.Seen
+	if err == nil && !reason {
 		err = errors.New("it took no call that it had no reason to refuse")
 	}
 	if err != nil {
 		return Outcome{}, p.failed("the store answered what makes no sense", err)
 	}
-	return Outcome{Before: version, Version: version, Highest: n}, nil
+	return Outcome{Before: version, Version: version, Highest: n, Unread: r.compared(c)}, nil
 }

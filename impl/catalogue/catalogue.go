@@ -150,10 +150,10 @@ func Mutants() []Entry {
 	return entries
 }
 
-// Everything returns every lock there is: [All], [Advanced], [ThirdParty] and
-// [Mutants].
+// Everything returns every lock there is: [All], [Advanced], [ThirdParty],
+// [Variants] and [Mutants].
 func Everything() []Entry {
-	return slices.Concat(All(), Advanced(), ThirdParty(), Mutants())
+	return slices.Concat(All(), Advanced(), ThirdParty(), Variants(), Mutants())
 }
 
 // Unruly returns the locks that panic, exit, spin or never come back. No list has
