@@ -58,6 +58,9 @@ var layers = map[string][]string{
 	"inspect":         {},
 	".":               {"impl", "cluster", "history", "scenarios", "checker", "reports", "store", "campaign"},
 	"cmd":             {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
+	// Descriptions of servers: what to start knows no world that starts it.
+	"cluster/programs":             {},
+	"cluster/programs/programtest": {"cluster/programs"},
 }
 
 // source is one Go file of ours.
