@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"impl/rwlock":     {"impl"},
 	"impl/semaphore":  {"impl"},
 	"impl/thirdparty": {"impl"},
+	"impl/baselines":  {"impl"},
 	"impl/mutants":    {"impl"},
 	"impl/unruly":     {"impl"},
 	"impl/catalogue":  {"impl"},

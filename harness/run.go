@@ -158,6 +158,9 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(have []cluster.Ability) string {
+	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
+		return fmt.Sprintf("the %s world has no %s", c.World, store)
+	}
 	var words []string
 	for _, a := range c.plan().Missing(have) {
 		words = append(words, string(a))

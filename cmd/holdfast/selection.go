@@ -64,7 +64,7 @@ func unique(words []string) []string {
 
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
+	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries, baselines or mutants (default: the scenario's own)")
 	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time) or process (real redis-server)")
 	f.StringVar(&s.topology, "topology", "", "single, replicated or independent instead of the scenario's own")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
