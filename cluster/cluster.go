@@ -17,7 +17,15 @@ type World string
 const (
 	Sim     World = "sim"
 	Process World = "process"
+	// Container is the world of containers, with clients on this machine.
+	Container World = "container"
+	// External is the world of servers that run already.
+	External World = "external"
 )
+
+// Real says that a world has real servers and client processes, and the time of
+// the wall clock.
+func (w World) Real() bool { return w != Sim && w != "" }
 
 // Topology is how the nodes of a world hang together.
 type Topology string
@@ -28,7 +36,27 @@ const (
 	Single      Topology = "single"
 	Replicated  Topology = "replicated"
 	Independent Topology = "independent"
+	// Sentinel is a primary with replicas and three sentinels that promote one
+	// of them when the primary is gone.
+	Sentinel Topology = "sentinel"
+	// RedisCluster is three primaries that share the keys, each with a replica.
+	RedisCluster Topology = "cluster"
+	// Etcd, ZooKeeper and Postgres are what locks other than Redis's run on: an
+	// ensemble of three, of three, and one server.
+	Etcd      Topology = "etcd"
+	ZooKeeper Topology = "zookeeper"
+	Postgres  Topology = "postgres"
 )
+
+// Topologies are all there are, in the order of messages. No world has them
+// all.
+func Topologies() []Topology {
+	return []Topology{Single, Replicated, Independent, Sentinel, RedisCluster, Etcd, ZooKeeper, Postgres}
+}
+
+// Replicates says whether one node of a topology has the say and the others
+// follow it.
+func (t Topology) Replicates() bool { return t == Replicated || t == Sentinel }
 
 // Names of endpoints that are not nodes.
 const (
@@ -40,6 +68,10 @@ const (
 
 // NodeName gives the name of the i-th node, counted from 1.
 func NodeName(i int) string { return fmt.Sprintf("n%d", i) }
+
+// WitnessName gives the name of the i-th server without data, counted from 1: a
+// sentinel.
+func WitnessName(i int) string { return fmt.Sprintf("s%d", i) }
 
 // ClientName gives the name of the i-th client, counted from 1.
 func ClientName(i int) string { return fmt.Sprintf("c%d", i) }

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
@@ -36,8 +37,10 @@ type Config struct {
 	TTL time.Duration
 	// Topology replaces the scenario's own for the lock; empty keeps it.
 	Topology cluster.Topology
-	// Dir is for what the process world writes while it runs.
+	// Dir is for what a world of real servers writes while it runs.
 	Dir string
+	// Existing are the servers of the external world.
+	Existing []process.Existing
 	// WallLimit is how long a simulated run may take on the wall clock before
 	// it is given up; zero takes a limit that no run reaches unless the lock
 	// hangs.
@@ -59,7 +62,7 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.TTL == 0 {
 		c.TTL = DefaultSimTTL
-		if c.World == cluster.Process {
+		if c.World.Real() {
 			c.TTL = DefaultProcessTTL
 		}
 	}
@@ -104,6 +107,15 @@ func (c Config) header(nodes int) history.Header {
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
+}
+
+// nodes is how many there are: as many as the scenario says, or as there are
+// servers that run already.
+func (c Config) nodes() int {
+	if c.World == cluster.External && c.Topology == cluster.Independent {
+		return len(c.Existing)
+	}
+	return c.Scenario.NodesOf(c.Topology)
 }
 
 // quorum is 1 for a lock on one node that has independent ones to choose from,
@@ -157,9 +169,12 @@ func versions() map[string]string {
 func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) }
 
 // missing says in words what a world lacks for the scenario.
-func (c Config) missing(have []cluster.Ability) string {
+func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
 	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
 		return fmt.Sprintf("the %s world has no %s", c.World, store)
+	}
+	if !slices.Contains(topologies, c.Topology) {
+		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)
 	}
 	var words []string
 	for _, a := range c.plan().Missing(have) {
@@ -174,7 +189,7 @@ func (c Config) missing(have []cluster.Ability) string {
 	case len(words) > 0:
 		return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
 	}
-	if why := c.plan().Misfit(c.Topology, c.Scenario.NodesOf(c.Topology)); why != "" {
+	if why := c.plan().Misfit(c.Topology, c.nodes()); why != "" {
 		return why
 	}
 	return c.unfit()
@@ -214,10 +229,10 @@ func Run(ctx context.Context, cfg Config) *Result {
 	switch cfg.World {
 	case cluster.Sim:
 		r = runSim(ctx, cfg)
-	case cluster.Process:
+	case cluster.Process, cluster.External:
 		r = runProcess(ctx, cfg)
 	default:
-		r = &Result{Err: fmt.Errorf("there is no world %q: sim and process are built in", cfg.World)}
+		r = &Result{Err: fmt.Errorf("there is no world %q", cfg.World)}
 	}
 	r.Wall = time.Since(began)
 	return r

@@ -87,16 +87,17 @@ func (r *procRun) assign(index int, name string) assignment {
 	cfg := r.cfg
 	a := assignment{
 		Client: name, Index: index, Clients: cfg.Scenario.Clients, Lock: cfg.Lock.Name,
-		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload,
-		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
+		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload, Mark: r.mark,
+		Await: momentsOf(cfg.plan()),
+		Wait:  time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
 	at := r.world.Endpoints(name)
-	names := r.world.Nodes()
-	if cfg.Topology == cluster.Replicated {
-		names = []string{cluster.Primary}
-	}
-	for _, n := range names {
-		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n]})
+	for i, n := range r.world.Dialed() {
+		e := endpoint{Name: n, Addr: at[n]}
+		if cfg.World == cluster.External {
+			e.Existing = &cfg.Existing[i]
+		}
+		a.Nodes = append(a.Nodes, e)
 	}
 	a.Resource = at[cluster.Resource]
 	return a
@@ -114,6 +115,7 @@ func (r *procRun) serve(w *worker, rd *bufio.Reader) {
 		return
 	}
 	close(w.ready)
+	await := momentsOf(r.cfg.plan())
 	for {
 		line, err := rd.ReadBytes('\n')
 		if err != nil {
@@ -125,6 +127,9 @@ func (r *procRun) serve(w *worker, rd *bufio.Reader) {
 			return
 		}
 		r.rec.Append(ev)
+		if !await.have(ev) {
+			continue
+		}
 		if _, err := w.in.Write([]byte(wordAck + "\n")); err != nil {
 			return // it died meanwhile; exited says how
 		}

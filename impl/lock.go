@@ -102,8 +102,23 @@ type Node struct {
 	// lock author's to set, defaults included.
 	Options func() *redis.Options
 
+	// Connect makes a client where one address does not do: for a primary that
+	// sentinels name, or for a Redis Cluster. It heeds the time-outs, the
+	// retries and the pool of the options and takes the addresses from the
+	// environment. It is nil for a plain node.
+	Connect func(*redis.Options) redis.UniversalClient
+
 	// Dial opens a raw connection, for clients other than go-redis.
 	Dial func(ctx context.Context) (net.Conn, error)
+}
+
+// Client makes the client of this node with options from [Node.Options], which
+// the caller may have changed.
+func (n Node) Client(o *redis.Options) redis.UniversalClient {
+	if n.Connect != nil {
+		return n.Connect(o)
+	}
+	return redis.NewClient(o)
 }
 
 // Env is what a lock is built from.

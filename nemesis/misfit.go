@@ -12,7 +12,7 @@ import (
 // it was made for another. Empty where it can.
 func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 	for _, s := range p.For(t) {
-		if _, ok := s.Fault.(Failover); ok && t != cluster.Replicated {
+		if _, ok := s.Fault.(Failover); ok && !t.Replicates() {
 			return fmt.Sprintf("the plan has a failover, and the topology %s has no replica", t)
 		}
 		for _, name := range nodesOf(s.Fault) {
@@ -21,7 +21,7 @@ func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 			switch {
 			case isNode && err == nil && number > nodes:
 				return fmt.Sprintf("the plan hits %s, and the topology %s has %s here", name, t, count(nodes))
-			case name == wordReplicas && t != cluster.Replicated:
+			case name == wordReplicas && !t.Replicates():
 				return fmt.Sprintf("the plan hits replicas, and the topology %s has none", t)
 			case name == wordMinority && nodes < 3:
 				return fmt.Sprintf("the plan hits a minority of the nodes, and the topology %s has %s here", t, count(nodes))

@@ -189,7 +189,7 @@ func (d *decoder) checkStep(path string, s *nemesis.Step, f *document) {
 
 // topologies that the scenario's locks run on.
 func (f *document) topologies() []cluster.Topology {
-	return slices.DeleteFunc(slices.Clone(topologies), func(t cluster.Topology) bool {
+	return slices.DeleteFunc(cluster.Topologies(), func(t cluster.Topology) bool {
 		for _, of := range f.Topology {
 			if of == t {
 				return false

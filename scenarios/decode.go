@@ -49,9 +49,17 @@ type own interface {
 	decodeYAML(d *decoder, path string, n ast.Node)
 }
 
+func topologyWords() []string {
+	var words []string
+	for _, t := range cluster.Topologies() {
+		words = append(words, string(t))
+	}
+	return words
+}
+
 // words of each type that has a fixed set of them.
 var wordsOf = map[reflect.Type][]string{
-	reflect.TypeFor[cluster.Topology](): {string(cluster.Single), string(cluster.Replicated), string(cluster.Independent)},
+	reflect.TypeFor[cluster.Topology](): topologyWords(),
 	reflect.TypeFor[cluster.CutMode]():  {string(cluster.Drop), string(cluster.Reset)},
 	reflect.TypeFor[cluster.Data]():     {string(cluster.Keep), string(cluster.Lose), string(cluster.Fsynced)},
 	reflect.TypeFor[cluster.Deed](): {

@@ -56,7 +56,7 @@ func defaults() document {
 func (f *document) scenario() *Scenario {
 	s := &Scenario{
 		Name: f.Name, About: f.About, Source: f.Source,
-		Topology: f.Topology, Nodes: defaultNodes(),
+		Topology: f.Topology, Nodes: map[cluster.Topology]int{},
 		Clients: f.Clients, Locks: f.Locks, Workload: f.Workload, Length: f.Length,
 		Final: f.Final, Expect: f.Expect, Coverage: f.Coverage,
 	}
@@ -138,10 +138,12 @@ func (c *nodeCounts) decodeYAML(d *decoder, path string, n ast.Node) {
 		}
 		least, most := int64(1), int64(MaxNodes)
 		switch cluster.Topology(p.key) {
-		case cluster.Single:
+		case cluster.Single, cluster.Postgres:
 			most = 1
-		case cluster.Replicated:
+		case cluster.Replicated, cluster.Sentinel:
 			least = 2 // a primary and something to fail over to
+		case cluster.RedisCluster:
+			least = 6 // three primaries, the least there can be, and a replica each
 		}
 		if d.count(at, i, least, most) {
 			out[cluster.Topology(p.key)] = int(i)

@@ -61,7 +61,8 @@ type Scenario struct {
 	// Topology of a lock by its name, with an entry "default"; see
 	// [Scenario.TopologyOf].
 	Topology map[string]cluster.Topology
-	// Nodes of each topology; see [Scenario.NodesOf].
+	// Nodes of the topologies for which the scenario says so; see
+	// [Scenario.NodesOf].
 	Nodes map[cluster.Topology]int
 	// Clients contend for the lock: c1, c2, ...
 	Clients int
@@ -299,7 +300,10 @@ func (s *Scenario) NodesOf(t cluster.Topology) int {
 
 // defaultNodes: Redlock's description wants five, a failover a replica.
 func defaultNodes() map[cluster.Topology]int {
-	return map[cluster.Topology]int{cluster.Single: 1, cluster.Replicated: 2, cluster.Independent: 5}
+	return map[cluster.Topology]int{
+		cluster.Single: 1, cluster.Replicated: 2, cluster.Independent: 5,
+		cluster.Sentinel: 3, cluster.RedisCluster: 6, cluster.Etcd: 3, cluster.ZooKeeper: 3, cluster.Postgres: 1,
+	}
 }
 
 // Knows says whether the scenario is about a lock: it, or the lock of which it
@@ -337,6 +341,3 @@ func (s *Scenario) ExpectedOf(lock string) map[string]string {
 	}
 	return map[string]string{}
 }
-
-// topologies in the order of messages.
-var topologies = []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent}

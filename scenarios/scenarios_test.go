@@ -135,7 +135,7 @@ func TestDefaults(t *testing.T) {
 	want := &Scenario{
 		Name: "x", About: "A test.",
 		Topology: map[string]cluster.Topology{"default": cluster.Single, "redlock": cluster.Independent},
-		Nodes:    map[cluster.Topology]int{cluster.Single: 1, cluster.Replicated: 2, cluster.Independent: 5},
+		Nodes:    map[cluster.Topology]int{},
 		Clients:  3,
 		Locks:    []string{"basic", "reentrant", "watchdog", "redlock", "service"},
 		Workload: Workload{

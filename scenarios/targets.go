@@ -60,14 +60,14 @@ func (d *decoder) checkTarget(path, name string, of class, c cast) {
 	switch {
 	case name == "caller" && c.timed:
 		d.fail(path, "a step that starts at a time has no caller")
-	case name == "replicas" && !c.only(cluster.Replicated):
-		d.fail(path, "replicas are in the topology replicated only: add topologies: [replicated]")
+	case name == "replicas" && !c.replicates():
+		d.fail(path, "replicas are in the topologies replicated and sentinel only: add topologies: [replicated]")
 	}
 }
 
-// only says that a step is played in one topology and no other.
-func (c cast) only(t cluster.Topology) bool {
-	return !slices.ContainsFunc(c.plays, func(p cluster.Topology) bool { return p != t })
+// replicates says that a step is played only where nodes replicate.
+func (c cast) replicates() bool {
+	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return !t.Replicates() })
 }
 
 // numbered reads the number of a plain name such as n3.
@@ -121,7 +121,7 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 		d.targets(path+"/node", f.Node, nodes, c)
 	case nemesis.Failover:
 		d.optional(path+"/to", f.To, onlyNodeNames, c)
-		if !c.only(cluster.Replicated) {
+		if !c.replicates() {
 			d.fail(path, "a failover needs the topology replicated: add topologies: [replicated]")
 		}
 	case nemesis.Flush:

@@ -188,6 +188,9 @@ func threadStates(pid int) ([]string, error) {
 // machine does in milliseconds.
 const waitBound = 10 * time.Second
 
+// startBound is the longest that a server may take to come up.
+const startBound = 30 * time.Second
+
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -43,6 +43,15 @@ func (s setting) offsetAt(now time.Time) time.Duration {
 	return s.offset + time.Duration(float64(now.Sub(s.from))*(s.rate-1))
 }
 
+// env lets a server see the clock of the file. Without a preload it sees the
+// machine's.
+func (c *clock) env(preload string) []string {
+	if preload == "" {
+		return nil
+	}
+	return []string{"LD_PRELOAD=" + preload, "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}
+}
+
 func newClock(file string) *clock {
 	return &clock{file: file, settings: []setting{{from: time.Now(), rate: 1}}}
 }
@@ -149,7 +158,7 @@ func (c *clock) real(shown, arrival time.Time) time.Time {
 // The node sees it at its next look at the clock. A node that is down shows
 // the new time when it is back.
 func (w *World) JumpClock(ctx context.Context, name string, by time.Duration) error {
-	return w.onNode(ctx, "jump the clock of", name, func(n *node) error {
+	return w.onClock(ctx, "jump the clock of", name, func(n *node) error {
 		return n.clock.set(func(s setting) setting {
 			s.offset += by
 			return s
@@ -164,7 +173,7 @@ func (w *World) RateClock(ctx context.Context, name string, rate float64) error 
 	if !(rate > 0) {
 		return fmt.Errorf("rate the clock of node %s at %v: the rate must be above zero", name, rate)
 	}
-	return w.onNode(ctx, "rate the clock of", name, func(n *node) error {
+	return w.onClock(ctx, "rate the clock of", name, func(n *node) error {
 		return n.clock.set(func(s setting) setting {
 			s.rate = rate
 			return s
@@ -174,11 +183,21 @@ func (w *World) RateClock(ctx context.Context, name string, rate float64) error 
 
 // ResetClock makes a node's wall clock right again.
 func (w *World) ResetClock(ctx context.Context, name string) error {
-	return w.onNode(ctx, "reset the clock of", name, func(n *node) error {
+	return w.onClock(ctx, "reset the clock of", name, func(n *node) error {
 		return n.clock.set(func(s setting) setting {
 			s.offset, s.rate = 0, 1
 			return s
 		})
+	})
+}
+
+// onClock is onNode for a node whose clock can be moved.
+func (w *World) onClock(ctx context.Context, what, name string, f func(n *node) error) error {
+	return w.onNode(ctx, what, name, func(n *node) error {
+		if w.place.Preload() == "" || !n.runs.can(cluster.CanJumpClock) {
+			return cluster.ErrUnsupported
+		}
+		return f(n)
 	})
 }
 

@@ -11,35 +11,45 @@ import (
 
 var _ cluster.Linker = (*World)(nil)
 
-// pair is a dialer and what it dials by which name.
-type pair struct{ dialer, endpoint, target string }
+// pair is a dialer and what it dials by which name, at which port.
+type pair struct{ dialer, endpoint, target, port string }
 
 // pairs are all that need a proxy.
 func (w *World) pairs() []pair {
 	var all []pair
 	for _, client := range w.clientNames {
-		for _, node := range w.nodeNames {
-			all = append(all, pair{dialer: client, endpoint: node, target: node})
+		for _, name := range w.servers() {
+			all = append(all, pair{dialer: client, endpoint: name, target: name, port: w.nodes[name].runs.ports()[0]})
 		}
 		if w.cfg.Topology == cluster.Replicated {
-			all = append(all, pair{dialer: client, endpoint: cluster.Primary, target: w.primary})
+			all = append(all, pair{dialer: client, endpoint: cluster.Primary, target: w.primary, port: redisPort})
 		}
 		if w.resource[client] != nil {
 			all = append(all, pair{dialer: client, endpoint: cluster.Resource, target: cluster.Resource})
 		}
 	}
-	if w.cfg.Topology != cluster.Replicated {
+	if w.cfg.Topology != cluster.Replicated && !w.layout.meshed {
 		return all
 	}
-	for _, from := range w.nodeNames {
-		for _, to := range w.nodeNames {
-			if from != to {
-				all = append(all, pair{dialer: from, endpoint: to, target: to})
+	for _, from := range w.servers() {
+		for _, to := range w.servers() {
+			if from == to {
+				continue
+			}
+			for i, port := range w.nodes[to].runs.ports() {
+				endpoint := to
+				if i > 0 {
+					endpoint = endpointOf(to, port)
+				}
+				all = append(all, pair{dialer: from, endpoint: endpoint, target: to, port: port})
 			}
 		}
 	}
 	return all
 }
+
+// endpointOf is the name of a further port of a server.
+func endpointOf(server, port string) string { return server + ":" + port }
 
 // buildLinks makes the state of every link, and then the proxies on them: from
 // then on the map of links is read by their connections. The nodes need not
@@ -60,21 +70,25 @@ func (w *World) buildLinks() error {
 			dialer: p.dialer, target: p.target,
 			// Replication and the resource do not speak in requests and
 			// replies of Redis.
-			resp: p.target != cluster.Resource && w.nodes[p.dialer] == nil,
+			resp: p.port == redisPort && w.nodes[p.dialer] == nil,
 			dirs: func(l cluster.Link) *direction { return w.dirs[l] },
 		}
 		upstream := ""
 		if n := w.nodes[p.target]; n != nil {
-			upstream = n.addr
+			upstream = n.addrs[p.port]
 		} else {
 			upstream = w.resource[p.dialer].addr()
 		}
-		if err := newProxy(w.toxi, made, w.host, upstream); err != nil {
+		host := w.host
+		if w.nodes[p.dialer] != nil && !w.layout.meshed {
+			host = w.place.Gateway() // the server itself dials it
+		}
+		if err := newProxy(w.toxi, made, host, upstream); err != nil {
 			return err
 		}
 		w.proxies[cluster.Link{From: p.dialer, To: p.endpoint}] = made
 	}
-	return nil
+	return w.buildJunctions()
 }
 
 // resolve gives the directions that a link names. "primary" stands for the

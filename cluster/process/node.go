@@ -1,13 +1,11 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,141 +13,108 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-io/holdfast/cluster"
 )
 
 var _ cluster.Servers = (*World)(nil)
 
-// node is one redis-server.
+// software is what a node runs.
+type software interface {
+	// ports that a node listens on; the first is the one that clients dial.
+	ports() []string
+	// program is what to start, with the node's folder as it is now. It may
+	// write files there.
+	program(ctx context.Context, n *node) (Program, error)
+	// probe asks the node once whether it serves.
+	probe(n *node) error
+	// started is called when the node serves, at every start.
+	started(ctx context.Context, n *node) error
+	// can says whether this software can do what a verb asks of it.
+	can(a cluster.Ability) bool
+}
+
+// node is one server.
 type node struct {
-	w      *World
-	name   string
-	addr   string
-	port   int
-	dir    string
-	clock  *clock
+	w     *World
+	name  string
+	runs  software
+	addr  string            // of the port that clients dial
+	addrs map[string]string // of every port, by its name
+	dir   string
+	clock *clock
+
+	// Of a Redis node only.
 	direct *redis.Client // bypasses the proxies
 	own    sync.Map      // local addresses (string) of direct's connections
 
 	mu      sync.Mutex // orders the verbs on this node
-	child   *child     // nil while killed
+	server  Server     // nil while killed
 	stalled bool
 	closed  bool // the world is at its end: nothing may be started
 }
 
-func newNode(w *World, name string, port int) (*node, error) {
-	n := &node{
-		w: w, name: name, port: port, addr: net.JoinHostPort(w.host, strconv.Itoa(port)),
-		dir: filepath.Join(w.cfg.Dir, name),
+// newNode makes a node whose ports start at a number.
+func newNode(w *World, name string, k software, port int) (*node, error) {
+	n := &node{w: w, name: name, runs: k, addrs: make(map[string]string), dir: filepath.Join(w.cfg.Dir, name)}
+	for i, p := range k.ports() {
+		n.addrs[p] = net.JoinHostPort(w.place.Host(name), strconv.Itoa(port+i*portsApart))
 	}
+	n.addr = n.addrs[k.ports()[0]]
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
 	n.clock = newClock(filepath.Join(w.cfg.Dir, name+".clock"))
-	n.direct = redis.NewClient(&redis.Options{
-		Addr: n.addr, Dialer: n.dialDirect, PoolSize: 4, MaxRetries: 2,
-		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: time.Second,
-		MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 5 * time.Millisecond,
-		DialerRetries: 1, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
 	return n, nil
 }
 
-// dialDirect notes the addresses of the world's own connections, whose commands
-// are not part of the trace.
-func (n *node) dialDirect(ctx context.Context, network, addr string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: time.Second}
-	c, err := dialer.DialContext(ctx, network, addr)
+// port of one of the node's addresses.
+func (n *node) port(name string) string {
+	_, port, err := net.SplitHostPort(n.addrs[name])
 	if err != nil {
-		return nil, err
+		panic(err) // newNode has joined it
 	}
-	n.own.Store(c.LocalAddr().String(), nil)
-	return ownConn{Conn: c, own: &n.own}, nil
-}
-
-// ownConn forgets its address when it is closed: a client may get it next.
-type ownConn struct {
-	net.Conn
-	own *sync.Map
-}
-
-func (c ownConn) Close() error {
-	c.own.Delete(c.LocalAddr().String())
-	return c.Conn.Close()
-}
-
-// args are the server's settings. The append-only file is never synced: a
-// killed process loses nothing that it has written, since the kernel keeps it,
-// and redis writes before it replies. So every acknowledged write survives a
-// kill, and no time is spent on the disk.
-func (n *node) args(replicaOf string) ([]string, error) {
-	args := []string{
-		"--port", strconv.Itoa(n.port), "--bind", n.w.host, "--protected-mode", "no",
-		"--daemonize", "no", "--dir", n.dir, "--logfile", filepath.Join(n.dir, "redis.log"),
-		"--pidfile", filepath.Join(n.dir, pidFile),
-		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
-		"--notify-keyspace-events", "KEA", "--client-output-buffer-limit", "pubsub 0 0 0",
-		// Through a file: a replica that has loaded a stream often says so
-		// before its primary has noticed the stream's end, and is then sent
-		// nothing for a second.
-		"--repl-diskless-sync", "no", "--repl-ping-replica-period", "1",
-	}
-	if replicaOf == "" {
-		return args, nil
-	}
-	host, port, err := net.SplitHostPort(replicaOf)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", n.name, err)
-	}
-	return append(args, "--replicaof", host+" "+port), nil
+	return port
 }
 
 // start runs the server and waits until it answers. The caller holds n.mu.
-func (n *node) start(ctx context.Context, replicaOf string) error {
+func (n *node) start(ctx context.Context) error {
 	if n.closed {
 		return fmt.Errorf("node %s: the world is closed", n.name)
-	}
-	args, err := n.args(replicaOf)
-	if err != nil {
-		return err
 	}
 	if err := n.clock.beforeStart(time.Now()); err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
-	cmd := exec.Command(n.w.tools.server, args...)
-	cmd.Dir = n.dir
-	cmd.Env = append(os.Environ(),
-		// The C library behind libfaketime: without it the server's
-		// allocator asks for the time before libfaketime is ready, and hangs.
-		"LD_PRELOAD="+n.w.tools.faketime+":"+n.w.tools.libc,
-		"FAKETIME_TIMESTAMP_FILE="+n.clock.file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
-	n.child, err = n.w.spawn.start("node "+n.name, cmd, func(f func()) { n.w.wg.Go(f) })
+	p, err := n.runs.program(ctx, n)
 	if err != nil {
+		return fmt.Errorf("node %s: %w", n.name, err)
+	}
+	if n.runs.can(cluster.CanJumpClock) {
+		p.Env = append(p.Env, n.clock.env(n.w.place.Preload())...)
+	}
+	if n.server, err = n.w.place.Start(ctx, p); err != nil {
 		return err
 	}
 	n.stalled = false
 	if err := n.awaitReady(ctx); err != nil {
 		return err
 	}
-	if err := n.clock.calibrate(ctx, n.direct); err != nil {
+	if err := n.runs.started(ctx, n); err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
 	return nil
 }
 
 func (n *node) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, waitBound)
+	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()
 	for {
-		err := n.ping()
+		err := n.runs.probe(n)
 		if err == nil {
 			return nil
 		}
-		if n.child.gone() {
-			return fmt.Errorf("node %s ended at its start (%w): %s", n.name, n.child.err, n.logTail())
+		if over(n.server) {
+			return fmt.Errorf("node %s ended at its start (%w): %s", n.name, n.server.Err(), n.logTail())
 		}
 		if ctxErr := sleep(ctx, 2*time.Millisecond); ctxErr != nil {
 			return fmt.Errorf("node %s does not answer: %w (last: %w): %s", n.name, ctxErr, err, n.logTail())
@@ -157,33 +122,11 @@ func (n *node) awaitReady(ctx context.Context) error {
 	}
 }
 
-// ping asks over a raw connection: a pool remembers failed dials for a while
-// and would see the server late.
-func (n *node) ping() error {
-	c, err := net.DialTimeout("tcp", n.addr, time.Second)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // only read from
-	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	reply := make([]byte, 64)
-	size, err := c.Read(reply)
-	if err != nil {
-		return err
-	}
-	if !bytes.HasPrefix(reply[:size], []byte("+PONG")) {
-		return fmt.Errorf("ping: %s", bytes.TrimSpace(reply[:size]))
-	}
-	return nil
-}
+// logFile is where every server writes what it has to say, in its folder.
+const logFile = "server.log"
 
 func (n *node) logTail() string {
-	text, err := os.ReadFile(filepath.Join(n.dir, "redis.log"))
+	text, err := os.ReadFile(filepath.Join(n.dir, logFile))
 	if err != nil {
 		return err.Error()
 	}
@@ -193,79 +136,25 @@ func (n *node) logTail() string {
 
 // kill ends the server at once. The caller holds n.mu.
 func (n *node) kill(ctx context.Context) error {
-	if n.child == nil {
+	if n.server == nil {
 		return nil
 	}
-	if err := n.child.end(ctx); err != nil {
+	if err := n.server.End(ctx); err != nil {
 		return err
 	}
-	err := removeFaketimeFiles(n.child.pid)
-	n.child, n.stalled = nil, false
-	return err
-}
-
-// pidFile of a server, in its folder. The server deletes it when it ends in good
-// order, so one that is still there tells of a kill.
-const pidFile = "redis.pid"
-
-// RemoveRemains deletes what the servers of a world left outside its folder,
-// when the world was killed and could not clean up. The folder itself is the
-// caller's, and nothing of that world may be alive.
-func RemoveRemains(dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*", pidFile))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			continue // killed while it wrote the file
-		}
-		errs = append(errs, removeFaketimeFiles(pid))
-	}
-	return errors.Join(errs...)
-}
-
-// removeFaketimeFiles deletes what libfaketime leaves behind when its process
-// is killed.
-func removeFaketimeFiles(pid int) error {
-	var errs []error
-	for _, name := range []string{"/dev/shm/faketime_shm_%d", "/dev/shm/sem.faketime_sem_%d"} {
-		if err := os.Remove(fmt.Sprintf(name, pid)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	n.server, n.stalled = nil, false
+	return nil
 }
 
 func (n *node) close(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
-	return errors.Join(n.kill(ctx), n.direct.Close())
-}
-
-func (n *node) version(ctx context.Context) (string, error) {
-	info, err := n.direct.Info(ctx, "server").Result()
-	if err != nil {
-		return "", fmt.Errorf("node %s: %w", n.name, err)
+	err := n.kill(ctx)
+	if n.direct != nil {
+		err = errors.Join(err, n.direct.Close())
 	}
-	return infoField(info, "redis_version"), nil
-}
-
-func infoField(info, field string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return err
 }
 
 // onNode runs a verb on one node, one at a time.
@@ -290,7 +179,7 @@ var errDown = errors.New("the node is not running")
 // Kill ends a node as SIGKILL does. Killing a dead node is an error.
 func (w *World) Kill(ctx context.Context, name string) error {
 	return w.onNode(ctx, "kill", name, func(n *node) error {
-		if n.child == nil {
+		if n.server == nil {
 			return errDown
 		}
 		return n.kill(ctx)
@@ -316,7 +205,7 @@ func (w *World) Restart(ctx context.Context, name string, data cluster.Data) err
 			}
 		}
 		seen := w.traceConnections(name)
-		if err := n.start(ctx, w.masterOf(name)); err != nil {
+		if err := n.start(ctx); err != nil {
 			return err
 		}
 		return w.awaitTrace(ctx, name, seen)
@@ -326,10 +215,10 @@ func (w *World) Restart(ctx context.Context, name string, data cluster.Data) err
 // Stall stops a node's process, as SIGSTOP does.
 func (w *World) Stall(ctx context.Context, name string) error {
 	return w.onNode(ctx, "stall", name, func(n *node) error {
-		if n.child == nil {
+		if n.server == nil {
 			return errDown
 		}
-		if err := n.child.stop(ctx); err != nil {
+		if err := n.server.Stop(ctx); err != nil {
 			return err
 		}
 		n.stalled = true
@@ -340,10 +229,10 @@ func (w *World) Stall(ctx context.Context, name string) error {
 // Unstall lets a stalled node go on.
 func (w *World) Unstall(ctx context.Context, name string) error {
 	return w.onNode(ctx, "unstall", name, func(n *node) error {
-		if n.child == nil {
+		if n.server == nil {
 			return errDown
 		}
-		if err := n.child.resume(ctx); err != nil {
+		if err := n.server.Resume(ctx); err != nil {
 			return err
 		}
 		n.stalled = false
@@ -354,7 +243,10 @@ func (w *World) Unstall(ctx context.Context, name string) error {
 // Flush deletes all keys of a node, or its script cache only, past all links.
 func (w *World) Flush(ctx context.Context, name string, scriptsOnly bool) error {
 	return w.onNode(ctx, "flush", name, func(n *node) error {
-		if n.child == nil || n.stalled {
+		if n.direct == nil {
+			return cluster.ErrUnsupported
+		}
+		if n.server == nil || n.stalled {
 			return errDown
 		}
 		if scriptsOnly {

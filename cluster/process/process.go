@@ -54,6 +54,16 @@ type Config struct {
 	// topology has exactly one node.
 	Nodes   int
 	Clients int
+	// Witnesses is how many servers without data the topology has beside its
+	// nodes: the sentinels.
+	Witnesses int
+	// Place is where the servers run; nil is this machine. The world closes it.
+	Place Place
+	// Existing are servers that run already, one for each node. The world does
+	// nothing to them but lead clients there, and removes the keys that contain
+	// KeyMark from them at its end.
+	Existing []Existing
+	KeyMark  string
 	// Dir is the scratch folder. [World.Close] removes it with all it holds.
 	// Empty means a new folder among the machine's temporary files.
 	Dir string
@@ -81,13 +91,19 @@ type Config struct {
 }
 
 func (c *Config) check() error {
+	l, known := c.layout()
 	switch {
-	case c.Topology != cluster.Single && c.Topology != cluster.Replicated && c.Topology != cluster.Independent:
+	case !known:
 		return fmt.Errorf("topology %q: %w", c.Topology, cluster.ErrUnsupported)
 	case c.Nodes < 1 || c.Clients < 1:
 		return fmt.Errorf("%d nodes and %d clients: at least one of each is needed", c.Nodes, c.Clients)
 	case c.Topology == cluster.Single && c.Nodes != 1:
 		return fmt.Errorf("topology single has one node, not %d", c.Nodes)
+	case (l.witness == nil) != (c.Witnesses == 0):
+		return fmt.Errorf("%d witnesses in topology %s", c.Witnesses, c.Topology)
+	}
+	if c.Existing != nil && len(c.Existing) != c.Nodes {
+		return fmt.Errorf("%d servers for %d nodes", len(c.Existing), c.Nodes)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -13,30 +13,27 @@ import (
 
 var _ cluster.Promoter = (*World)(nil)
 
-// startNodes starts all servers at once. Replicas keep dialing until their
+// bootReplicated starts all servers at once. Replicas keep dialing until their
 // primary is there.
-func (w *World) startNodes(ctx context.Context) error {
+func bootReplicated(ctx context.Context, w *World) error {
 	err := each(w.nodeNames, func(name string) error {
-		n := w.nodes[name]
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if w.cfg.Topology == cluster.Replicated && name != w.primary {
+		if name != w.primary {
 			// A replica that finds nobody waits a whole second before it
 			// dials again.
 			if err := w.nodes[w.primary].awaitPort(ctx); err != nil {
 				return err
 			}
 		}
-		return n.start(ctx, w.masterOf(name))
+		return w.onNode(ctx, "start", name, func(n *node) error { return n.start(ctx) })
 	})
-	if err != nil || w.cfg.Topology != cluster.Replicated {
+	if err != nil {
 		return err
 	}
 	return w.awaitReplicas(ctx)
 }
 
 func (n *node) awaitPort(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, waitBound)
+	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()
 	for {
 		err := n.ping()
@@ -112,7 +109,7 @@ func (w *World) Promote(ctx context.Context, name string) error {
 	}
 	var old string
 	err := w.onNode(ctx, "promote", name, func(n *node) error {
-		if n.child == nil || n.stalled {
+		if n.server == nil || n.stalled {
 			return errDown
 		}
 		if err := n.direct.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
@@ -145,7 +142,7 @@ func (w *World) Promote(ctx context.Context, name string) error {
 // it is restarted, and one that is stalled stays with the old one.
 func (w *World) follow(ctx context.Context, name string) error {
 	return w.onNode(ctx, "turn to the new primary", name, func(n *node) error {
-		if n.child == nil || n.stalled {
+		if n.server == nil || n.stalled {
 			return nil
 		}
 		host, port, err := net.SplitHostPort(w.masterOf(name))

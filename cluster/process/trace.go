@@ -27,7 +27,7 @@ type trace struct {
 
 // startTrace connects to every node and returns when all of them report.
 func (w *World) startTrace(ctx context.Context) error {
-	if w.cfg.OnServer == nil {
+	if w.cfg.OnServer == nil || !w.layout.traced {
 		return nil
 	}
 	t := &trace{w: w, owners: newOwners(), tracers: make(map[string]*tracer)}
@@ -83,7 +83,7 @@ func (w *World) SyncTrace(ctx context.Context) error {
 	}
 	return each(w.nodeNames, func(name string) error {
 		return w.onNode(ctx, "sync the trace of", name, func(n *node) error {
-			if n.child == nil || n.stalled || n.child.gone() {
+			if n.server == nil || n.stalled || over(n.server) {
 				return nil
 			}
 			return w.trace.tracers[name].sync(ctx)
@@ -103,7 +103,7 @@ func (w *World) EndTrace(ctx context.Context) error {
 		for _, name := range w.nodeNames {
 			n := w.nodes[name]
 			n.mu.Lock()
-			alive := n.child != nil && !n.child.gone()
+			alive := n.server != nil && !over(n.server)
 			n.mu.Unlock()
 			if alive {
 				t.tracers[name].reportAll(history.Left)

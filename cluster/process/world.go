@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,23 +22,27 @@ import (
 // World is a running cluster of real servers. Its methods may be called from
 // several goroutines.
 type World struct {
-	cfg   Config
-	tools tools
-	host  string // the loopback address of this world
-	guard net.Listener
-	toxi  *toxiproxy.ApiServer
-	spawn *spawner
+	cfg    Config
+	layout layout
+	place  Place
+	host   string // the loopback address of this world
+	guard  net.Listener
+	toxi   *toxiproxy.ApiServer
+	spawn  *spawner
 
-	nodeNames   []string
-	clientNames []string
-	nodes       map[string]*node
-	resource    map[string]*resourceServer // by client
+	nodeNames    []string
+	witnessNames []string
+	clientNames  []string
+	nodes        map[string]*node           // and witnesses
+	resource     map[string]*resourceServer // by client
 
 	// linkMu orders changes to links and to who the primary is.
 	linkMu  sync.Mutex
 	dirs    map[cluster.Link]*direction
 	proxies map[cluster.Link]*proxy // by dialer and the endpoint it dials
 	primary string
+
+	junctions map[string]*junction // by endpoint
 
 	clientMu sync.Mutex
 	clients  map[string]*child
@@ -61,16 +67,13 @@ func Start(ctx context.Context, cfg Config) (*World, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("start the process world: %w", err)
 	}
-	found, err := findTools()
-	if err != nil {
-		return nil, fmt.Errorf("start the process world: %w", err)
-	}
 	w := &World{
-		cfg: cfg, tools: found, toxi: newToxiServer(), spawn: newSpawner(),
+		cfg: cfg, place: cfg.Place, toxi: newToxiServer(), spawn: newSpawner(),
 		nodes: make(map[string]*node), resource: make(map[string]*resourceServer),
 		proxies: make(map[cluster.Link]*proxy), clients: make(map[string]*child),
-		primary: cluster.NodeName(1),
+		junctions: make(map[string]*junction), primary: cluster.NodeName(1),
 	}
+	w.layout, _ = cfg.layout() // check has found it
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if err := w.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the process world: %w", err), w.Close())
@@ -85,35 +88,102 @@ func (w *World) start(ctx context.Context) error {
 	for i := range w.cfg.Nodes {
 		w.nodeNames = append(w.nodeNames, cluster.NodeName(i+1))
 	}
+	for i := range w.cfg.Witnesses {
+		w.witnessNames = append(w.witnessNames, cluster.WitnessName(i+1))
+	}
 	if err := w.makeDir(); err != nil {
 		return err
 	}
 	if err := w.takeHost(); err != nil {
 		return err
 	}
-	for i, name := range w.nodeNames {
-		n, err := newNode(w, name, nodePort+i)
-		if err != nil {
-			return err
-		}
-		w.nodes[name] = n
+	if err := w.takePlace(); err != nil {
+		return err
 	}
-	if w.cfg.ResourceHandler != nil {
-		for _, client := range w.clientNames {
-			r, err := newResourceServer(w.host, client, w.cfg.ResourceHandler)
-			if err != nil {
-				return err
-			}
-			w.resource[client] = r
-		}
+	if err := w.makeNodes(); err != nil {
+		return err
+	}
+	if err := w.makeResources(); err != nil {
+		return err
 	}
 	if err := w.buildLinks(); err != nil {
 		return err
 	}
-	if err := w.startNodes(ctx); err != nil {
+	if err := w.boot(ctx); err != nil {
 		return err
 	}
 	return w.startTrace(ctx)
+}
+
+// takePlace is this machine unless the config names another.
+func (w *World) takePlace() error {
+	switch {
+	case w.place != nil:
+		return nil
+	case w.cfg.Existing != nil:
+		w.place = elsewhere{gateway: w.host}
+		return nil
+	}
+	found, err := findTools()
+	if err != nil {
+		return err
+	}
+	w.place = newLocal(found, w.host, w.spawn, func(f func()) { w.wg.Go(f) })
+	return nil
+}
+
+// servers are the names of all nodes and witnesses.
+func (w *World) servers() []string { return slices.Concat(w.nodeNames, w.witnessNames) }
+
+func (w *World) makeNodes() error {
+	for i, name := range w.servers() {
+		k := w.layout.node
+		if i >= len(w.nodeNames) {
+			k = w.layout.witness
+		}
+		n, err := newNode(w, name, k, nodePort+i)
+		if err != nil {
+			return err
+		}
+		if w.cfg.Existing != nil {
+			n.addr = w.cfg.Existing[i].Addr
+			n.addrs[redisPort] = n.addr
+		}
+		if w.layout.traced && i < len(w.nodeNames) {
+			n.connect()
+		}
+		w.nodes[name] = n
+	}
+	return nil
+}
+
+func (w *World) makeResources() error {
+	if w.cfg.ResourceHandler == nil {
+		return nil
+	}
+	for _, client := range w.clientNames {
+		r, err := newResourceServer(w.host, client, w.cfg.ResourceHandler)
+		if err != nil {
+			return err
+		}
+		w.resource[client] = r
+	}
+	return nil
+}
+
+// boot starts all servers.
+func (w *World) boot(ctx context.Context) error {
+	if w.layout.boot != nil {
+		return w.layout.boot(ctx, w)
+	}
+	return w.startAll(ctx, w.servers())
+}
+
+// startAll starts servers at once and waits until all of them answer.
+func (w *World) startAll(ctx context.Context, names []string) error {
+	return each(names, func(name string) error {
+		return w.onNode(ctx, "start", name, func(n *node) error { return n.start(ctx) })
+	})
 }
 
 func (w *World) makeDir() error {
@@ -139,6 +209,9 @@ func (w *World) makeDir() error {
 const (
 	guardPort = 17700 // held by the world as long as it lives: the address is taken
 	nodePort  = 17701 // of n1, and so on
+
+	// portsApart is between the ports of one node.
+	portsApart = 100
 )
 
 var hostsTried atomic.Uint32
@@ -176,8 +249,8 @@ func each(names []string, f func(name string) error) error {
 	return errors.Join(errs...)
 }
 
-// World is [cluster.Process].
-func (w *World) World() cluster.World { return cluster.Process }
+// World is that of the place where the servers run.
+func (w *World) World() cluster.World { return w.place.World() }
 
 // Topology is the one of the config.
 func (w *World) Topology() cluster.Topology { return w.cfg.Topology }
@@ -185,18 +258,43 @@ func (w *World) Topology() cluster.Topology { return w.cfg.Topology }
 // Nodes are n1 and so on.
 func (w *World) Nodes() []string { return append([]string(nil), w.nodeNames...) }
 
+// Witnesses are s1 and so on.
+func (w *World) Witnesses() []string { return append([]string(nil), w.witnessNames...) }
+
+// Dialed are the endpoints that a client's lock gets as its nodes.
+func (w *World) Dialed() []string {
+	if w.layout.dialed != nil {
+		return slices.Clone(w.layout.dialed)
+	}
+	return w.Nodes()
+}
+
 // Clients are c1 and so on, started or not.
 func (w *World) Clients() []string { return append([]string(nil), w.clientNames...) }
 
 // Abilities are what works here; see the package comment for what does not.
-func (w *World) Abilities() []cluster.Ability { return Abilities(w.cfg.Topology) }
+func (w *World) Abilities() []cluster.Ability {
+	if w.cfg.Existing != nil {
+		return ExistingAbilities()
+	}
+	return Abilities(w.cfg.Topology)
+}
 
 // Abilities of a topology's world, known without starting one.
 func Abilities(t cluster.Topology) []cluster.Ability {
+	l, known := layoutOf(t)
+	if !known {
+		return nil
+	}
 	can := []cluster.Ability{
-		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut,
-		cluster.CanDelay, cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock,
-		cluster.CanKill, cluster.CanRestartKept, cluster.CanFlush, cluster.CanTrack,
+		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut, cluster.CanDelay, cluster.CanKill,
+	}
+	for _, a := range []cluster.Ability{
+		cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock, cluster.CanRestartKept, cluster.CanFlush, cluster.CanTrack,
+	} {
+		if l.node.can(a) {
+			can = append(can, a)
+		}
 	}
 	if t == cluster.Replicated {
 		can = append(can, cluster.CanPromote)
@@ -257,15 +355,21 @@ func (w *World) close() error {
 		}
 	}
 	errs = append(errs, w.healLinks())
+	for _, j := range w.junctions {
+		errs = append(errs, j.close())
+	}
 	for _, p := range w.proxies {
 		errs = append(errs, p.close())
 	}
 	for _, r := range w.resource {
 		errs = append(errs, r.close())
 	}
+	// Not before the proxies are shut: what they still hold could arrive later.
+	errs = append(errs, w.removeKeys(ctx))
 	w.cancel()
-	for _, n := range w.nodes {
-		errs = append(errs, n.close(ctx))
+	errs = append(errs, each(slices.Collect(maps.Keys(w.nodes)), func(name string) error { return w.nodes[name].close(ctx) }))
+	if w.place != nil {
+		errs = append(errs, w.place.Close())
 	}
 	// With its thread the last children die, should one have outlived the
 	// attempts above.

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		fmt.Println(w.nodes["n1"].child.pid)
+		fmt.Println(w.nodes["n1"].server.(*localServer).child.pid)
 		select {}
 	}
 	if os.Getenv(clientEnv) != "" {
@@ -189,7 +189,7 @@ func TestTopologiesStartAndLeaveNothingBehind(t *testing.T) {
 			}
 			var pids []int
 			for _, n := range w.nodes {
-				pids = append(pids, n.child.pid)
+				pids = append(pids, n.server.(*localServer).child.pid)
 			}
 			addrs := w.Endpoints("c1")
 			must(t, w.Close())

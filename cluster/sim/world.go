@@ -274,3 +274,8 @@ func (w *World) Close() error {
 	}
 	return nil
 }
+
+// Topologies that this world knows, in the order of messages.
+func Topologies() []cluster.Topology {
+	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent}
+}

@@ -160,7 +160,7 @@ func verbs(cmd *cobra.Command) []string {
 }
 
 // fewWords is how many words a message lists where none of them is near.
-const fewWords = 6
+const fewWords = 8
 
 // unknownWord is the usage error for a word that is not among some, with the
 // nearest that is, or with all of them if they are few.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 	"github.com/holdfast-io/holdfast/suite"
@@ -65,8 +66,8 @@ func unique(words []string) []string {
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries, baselines or mutants (default: the scenario's own)")
-	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time) or process (real redis-server)")
-	f.StringVar(&s.topology, "topology", "", "single, replicated or independent instead of the scenario's own")
+	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time), process (real redis-server), or servers that run already: redis://host:port,host:port")
+	f.StringVar(&s.topology, "topology", "", "topology instead of the scenario's own: single, replicated, independent, sentinel, cluster")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to run, counting up from --seed")
 	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s in process)")
@@ -90,10 +91,22 @@ func complete(cmd *cobra.Command, flag string, words func() []string) {
 	}
 }
 
+// servers is the address of servers that run already, if that is the world.
+func (s *selection) servers() string {
+	if strings.HasPrefix(s.world, "redis://") || strings.HasPrefix(s.world, "rediss://") {
+		return s.world
+	}
+	return ""
+}
+
 func worldNames() []string { return []string{string(cluster.Sim), string(cluster.Process)} }
 
 func topologyNames() []string {
-	return []string{string(cluster.Single), string(cluster.Replicated), string(cluster.Independent)}
+	var names []string
+	for _, t := range cluster.Topologies() {
+		names = append(names, string(t))
+	}
+	return names
 }
 
 func pageNames() []string {
@@ -118,7 +131,11 @@ func formatNames() []string { return []string{"text", "json", "markdown"} }
 
 // validate checks the flags' words.
 func (s *selection) validate(try string) error {
-	if !slices.Contains(worldNames(), s.world) {
+	if at := s.servers(); at != "" {
+		if _, err := process.ParseServers(at); err != nil {
+			return usage(try, "--on: %v", err)
+		}
+	} else if !slices.Contains(worldNames(), s.world) {
 		return unknownWord("world", s.world, worldNames(), try)
 	}
 	if s.topology != "" && !slices.Contains(topologyNames(), s.topology) {
@@ -210,12 +227,14 @@ func lockWords(words []string, try string) ([]string, error) {
 // jobs lists the runs for one scenario.
 func (s *selection) jobs(name string, locks []string) []store.Job {
 	var out []store.Job
+	one := store.Job{Scenario: name, World: s.world, Topology: s.topology, TTL: s.ttl}
+	if at := s.servers(); at != "" {
+		one.World, one.Servers, one.Address = string(cluster.External), process.Redacted(at), at
+	}
 	for _, lock := range locks {
 		for i := range s.seeds {
-			out = append(out, store.Job{
-				Scenario: name, Lock: lock, World: s.world, Topology: s.topology,
-				Seed: s.seed + uint64(i), TTL: s.ttl,
-			})
+			one.Lock, one.Seed = lock, s.seed+uint64(i)
+			out = append(out, one)
 		}
 	}
 	return out

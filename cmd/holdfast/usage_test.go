@@ -32,7 +32,7 @@ func TestUsageErrors(t *testing.T) {
 		{"run calm --format jsn", `did you mean "json"?`},
 		{"run calm --format xml", "write text, json, markdown\nTry: holdfast run --help"},
 		{"run calm --report sometimes", "write always, failed, never\nTry: holdfast run --help"},
-		{"run calm --topology foo", "write single, replicated, independent\nTry: holdfast run --help"},
+		{"run calm --topology foo", "write single, replicated, independent, sentinel, cluster, etcd, zookeeper, postgres\nTry: holdfast run --help"},
 		{"matrix --on foo", "write sim, process\nTry: holdfast matrix --help"},
 		{"check " + folder + " --format xml", `there is no format "xml"`},
 		{"gate --config nofile.yaml", "read suite: stat nofile.yaml: no such file"},

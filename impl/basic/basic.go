@@ -56,7 +56,7 @@ var (
 
 // Lock is one client's lock object.
 type Lock struct {
-	client *redis.Client
+	client redis.UniversalClient
 	node   string
 	key    string
 	id     string
@@ -89,7 +89,7 @@ func build(env impl.Env, wrong Mistakes) (*Lock, error) {
 		return nil, err
 	}
 	l := &Lock{
-		client: redis.NewClient(env.Nodes[0].Options()),
+		client: env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:   env.Nodes[0].Name,
 		key:    "lock:" + env.Name,
 		id:     impl.NewIdentifier(),

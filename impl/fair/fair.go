@@ -74,7 +74,7 @@ type Options struct {
 
 // Lock is one client's lock object.
 type Lock struct {
-	client    *redis.Client
+	client    redis.UniversalClient
 	node      string
 	key       string
 	queue     string
@@ -96,7 +96,7 @@ func NewWith(env impl.Env, o Options) (impl.Lock, error) {
 		o.WaitLimit = WaitLimit
 	}
 	return &Lock{
-		client:    redis.NewClient(env.Nodes[0].Options()),
+		client:    env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:      env.Nodes[0].Name,
 		key:       "fair:" + env.Name,
 		queue:     "fair_queue:" + env.Name,

@@ -73,7 +73,7 @@ type Lock struct {
 
 type node struct {
 	name   string
-	client *redis.Client
+	client redis.UniversalClient
 }
 
 // New builds the lock on all of the environment's nodes. It fails only for an
@@ -128,7 +128,7 @@ func nodeTimeout(ttl time.Duration) time.Duration {
 // background, on a context of its own, and 5 tries of 5 s each would still be
 // under way when the next acquire wants a connection. MaxRetries -1 turns off
 // the retries of a command, of which the algorithm knows nothing.
-func dialer(n impl.Node, timeout time.Duration) *redis.Client {
+func dialer(n impl.Node, timeout time.Duration) redis.UniversalClient {
 	options := n.Options()
 	options.DialTimeout = timeout
 	options.ReadTimeout = timeout
@@ -136,7 +136,7 @@ func dialer(n impl.Node, timeout time.Duration) *redis.Client {
 	options.DialerRetries = 1
 	options.MaxRetries = -1
 	options.ContextTimeoutEnabled = true
-	return redis.NewClient(options)
+	return n.Client(options)
 }
 
 // call gives one call to one node its time-out.

@@ -74,7 +74,7 @@ type Mistakes struct {
 
 // Lock is one client's lock object.
 type Lock struct {
-	client *redis.Client
+	client redis.UniversalClient
 	node   string
 	key    string
 	id     string
@@ -95,7 +95,7 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 		return nil, err
 	}
 	return &Lock{
-		client: redis.NewClient(env.Nodes[0].Options()),
+		client: env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:   env.Nodes[0].Name,
 		key:    "reentrant_lock:" + env.Name,
 		id:     impl.NewIdentifier(),

@@ -74,7 +74,7 @@ var (
 
 // Lock is one client's lock object.
 type Lock struct {
-	client *redis.Client
+	client redis.UniversalClient
 	node   string
 	key    string
 	fence  string // key of the fence counter
@@ -119,7 +119,7 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 		closing:  closing,
 		close:    cancel,
 	}
-	l.client = redis.NewClient(l.options(env.Nodes[0]))
+	l.client = env.Nodes[0].Client(l.options(env.Nodes[0]))
 	return l, nil
 }
 

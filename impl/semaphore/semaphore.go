@@ -67,7 +67,7 @@ type Options struct {
 
 // Lock is one client's lock object. It implements [impl.Semaphore].
 type Lock struct {
-	client  *redis.Client
+	client  redis.UniversalClient
 	node    string
 	key     string
 	ttl     time.Duration
@@ -96,7 +96,7 @@ func NewWith(env impl.Env, o Options) (impl.Lock, error) {
 		o.Permits = DefaultPermits
 	}
 	return &Lock{
-		client:  redis.NewClient(env.Nodes[0].Options()),
+		client:  env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:    env.Nodes[0].Name,
 		key:     "semaphore:" + env.Name,
 		ttl:     env.TTL,

@@ -64,7 +64,7 @@ var (
 
 // Lock is one client's lock object.
 type Lock struct {
-	client   *redis.Client
+	client   redis.UniversalClient
 	node     string
 	key      string
 	ttl      time.Duration
@@ -99,7 +99,7 @@ func build(env impl.Env) (*Lock, error) {
 		return nil, err
 	}
 	return &Lock{
-		client: redis.NewClient(env.Nodes[0].Options()),
+		client: env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:   env.Nodes[0].Name,
 		key:    "lock_service:" + env.Name,
 		ttl:    env.TTL,

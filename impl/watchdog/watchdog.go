@@ -60,7 +60,7 @@ var (
 
 // Lock is one client's lock object.
 type Lock struct {
-	client   *redis.Client
+	client   redis.UniversalClient
 	node     string
 	key      string
 	id       string
@@ -85,7 +85,7 @@ func NewWith(env impl.Env, wrong Mistakes) (impl.Lock, error) {
 		return nil, err
 	}
 	l := &Lock{
-		client:   redis.NewClient(env.Nodes[0].Options()),
+		client:   env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:     env.Nodes[0].Name,
 		key:      "watchdog_lock:" + env.Name,
 		id:       impl.NewIdentifier(),

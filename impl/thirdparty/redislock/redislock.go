@@ -47,7 +47,7 @@ import (
 
 // Lock is one client's way to the library.
 type Lock struct {
-	redis  *redis.Client
+	redis  redis.UniversalClient
 	client *redislock.Client
 	node   string
 	key    string
@@ -104,7 +104,7 @@ func build(env impl.Env, options func() *redislock.Options) (impl.Lock, error) {
 	if err := env.CheckNodes(); err != nil {
 		return nil, err
 	}
-	client := redis.NewClient(env.Nodes[0].Options())
+	client := env.Nodes[0].Client(env.Nodes[0].Options())
 	return &Lock{
 		redis:   client,
 		client:  redislock.New(client),

@@ -59,7 +59,7 @@ const Drift = 0.01
 
 // Lock is one client's way to the library.
 type Lock struct {
-	clients []*redis.Client
+	clients []redis.UniversalClient
 	rs      *redsync.Redsync
 	key     string
 	options []redsync.Option
@@ -105,7 +105,7 @@ func build(env impl.Env, options ...redsync.Option) (impl.Lock, error) {
 	}
 	var pools []redsyncredis.Pool
 	for _, node := range env.Nodes {
-		client := redis.NewClient(node.Options())
+		client := node.Client(node.Options())
 		l.clients = append(l.clients, client)
 		pools = append(pools, goredis.NewPool(client))
 	}

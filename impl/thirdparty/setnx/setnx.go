@@ -36,7 +36,7 @@ var unlock string
 
 // Lock is one client's lock object.
 type Lock struct {
-	client *redis.Client
+	client redis.UniversalClient
 	node   string
 	key    string
 	ttl    time.Duration
@@ -49,7 +49,7 @@ func New(env impl.Env) (impl.Lock, error) {
 		return nil, err
 	}
 	return &Lock{
-		client: redis.NewClient(env.Nodes[0].Options()),
+		client: env.Nodes[0].Client(env.Nodes[0].Options()),
 		node:   env.Nodes[0].Name,
 		key:    "setnx:" + env.Name,
 		ttl:    env.TTL,
