@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"impl/rwlock":     {"impl"},
 	"impl/semaphore":  {"impl"},
 	"impl/thirdparty": {"impl"},
+	"impl/baselines":  {"impl"},
 	"impl/mutants":    {"impl"},
 	"impl/unruly":     {"impl"},
 	"impl/catalogue":  {"impl"},
@@ -63,6 +64,9 @@ var layers = map[string][]string{
 	"inspect":           {},
 	".":                 {"impl", "cluster", "history", "scenarios", "checker", "reports", "store", "campaign"},
 	"cmd":               {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite", "campaign", "study"},
+	// Descriptions of servers: what to start knows no world that starts it.
+	"cluster/programs":             {},
+	"cluster/programs/programtest": {"cluster/programs"},
 }
 
 // source is one Go file of ours.

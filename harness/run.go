@@ -176,6 +176,9 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
+	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
+		return fmt.Sprintf("the %s world has no %s", c.World, store)
+	}
 	if !slices.Contains(topologies, c.Topology) {
 		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)
 	}

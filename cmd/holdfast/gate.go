@@ -72,7 +72,7 @@ unknown, 12 the harness failed, 64 usage. 10 comes before 12, and 12 before 11.`
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "suite file (default: "+suite.FileName+" if it is there)")
 	fl.StringVar(&f.suite, "suite", suite.Standard, "built-in suite where there is no file: "+strings.Join(suite.Names(), ", "))
-	fl.StringSliceVar(&f.locks, "lock", nil, "only these locks, separated by commas; all, libraries or mutants")
+	fl.StringSliceVar(&f.locks, "lock", nil, "only these locks, separated by commas; all, libraries, baselines or mutants")
 	fl.IntVar(&f.seeds, "seeds", 0, "how many seeds instead of the suite's own number")
 	fl.StringVar(&f.on, "on", "", "world instead of the suite's own: sim or process")
 	f.resource.add(fl)

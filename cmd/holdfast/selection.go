@@ -66,7 +66,7 @@ func unique(words []string) []string {
 
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
+	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries, baselines or mutants (default: the scenario's own)")
 	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time), process (real redis-server), or servers that run already: redis://host:port,host:port")
 	f.StringVar(&s.topology, "topology", "", "topology instead of the scenario's own: single, replicated, independent, sentinel, cluster")
 	s.resource.add(f)
