@@ -26,6 +26,8 @@ type written struct {
 	// otherwise, and at least: with fewer, what happens sometimes may not show,
 	// and the study would fail.
 	seeds int
+	// usual is how many there are where --seeds is not given, if it is more.
+	usual int
 	write func(context.Context, io.Writer, study.Options) error
 }
 
@@ -33,6 +35,7 @@ type written struct {
 func studies() []written {
 	return []written{
 		{name: "redlock", about: "the claims of the dispute on Redlock, and what each assumption is worth", seeds: study.RedlockSeeds, write: study.Redlock},
+		{name: "comparison", about: "Redis in its shapes beside etcd, ZooKeeper and PostgreSQL, on real servers of this machine", seeds: 1, usual: study.ComparisonSeeds, write: study.Comparison},
 	}
 }
 
@@ -67,6 +70,9 @@ Studies:
 				}
 				if !cmd.Flags().Changed("seeds") {
 					seeds = s.seeds
+					if s.usual > 0 {
+						seeds = s.usual
+					}
 				}
 				if seeds < s.seeds || seeds > mostSeeds {
 					return usage("holdfast study --help", "--seeds %d: %d to %d are wanted", seeds, s.seeds, mostSeeds)
