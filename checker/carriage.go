@@ -39,13 +39,21 @@ const (
 //
 //	0    c1's SET runs on n1, the primary
 //	0.1  n1 dies, n2 is promoted and reports no key: c1's lapse begins
+//
+// In a Redis Cluster the same holds key by key: the node that counts is the one
+// that serves the key's slot, and a slot may move with its keys as well:
+//
+//	0    c1's SET runs on n1
+//	0.1  n2 reports that the key has moved there: now n2 counts, and has it
+//	0.1  n1 reports that the key is gone: no lapse
 type carriage struct {
 	facts  *Facts
 	quorum int
 	owners map[place]string
-	// primary is the node that counts in a replicated topology.
-	primary string
-	demoted map[string]bool
+	// primary is the node that counts, and demoted are those that did, by
+	// [Facts.realm]; both are empty where all nodes count.
+	primary map[string]string
+	demoted map[place]bool
 	// active acquisitions by their token; to is where their watch ends.
 	active map[string][]*Acquisition
 	// last is the step that took a token from a node last.
@@ -54,7 +62,7 @@ type carriage struct {
 
 func (f *Facts) carry() {
 	c := &carriage{
-		facts: f, quorum: f.quorum(), owners: map[place]string{}, demoted: map[string]bool{},
+		facts: f, quorum: f.quorum(), owners: map[place]string{}, primary: map[string]string{}, demoted: map[place]bool{},
 		active: map[string][]*Acquisition{}, last: map[string]*touch{},
 	}
 	var granted []*Acquisition
@@ -70,7 +78,7 @@ func (f *Facts) carry() {
 		s := &f.keys.touches[i]
 		for len(moves) > 0 && moves[0].StartIndex < s.index {
 			granted = c.grant(granted, moves[0].StartIndex)
-			c.promote(moves[0].On[1], moves[0].StartIndex, moves[0].Start)
+			c.promote("", moves[0].On[1], moves[0].StartIndex, moves[0].Start)
 			moves = moves[1:]
 		}
 		granted = c.grant(granted, s.index)
@@ -78,7 +86,7 @@ func (f *Facts) carry() {
 	}
 	for _, m := range moves {
 		granted = c.grant(granted, m.StartIndex)
-		c.promote(m.On[1], m.StartIndex, m.Start)
+		c.promote("", m.On[1], m.StartIndex, m.Start)
 	}
 	c.grant(granted, len(f.History.Events))
 }
@@ -187,8 +195,8 @@ func (f *Facts) baseless(a *Acquisition) string {
 
 // carrying counts the nodes that carry an acquisition's token.
 func (c *carriage) carrying(a *Acquisition) int {
-	if c.primary != "" {
-		if carries(c.owners[place{c.primary, a.key}], a.Alias) {
+	if primary := c.primary[c.facts.realm(a.key)]; primary != "" {
+		if carries(c.owners[place{primary, a.key}], a.Alias) {
 			return 1
 		}
 		return 0
@@ -203,13 +211,14 @@ func (c *carriage) carrying(a *Acquisition) int {
 }
 
 func (c *carriage) step(s *touch) {
-	if c.facts.History.Header.Topology == "replicated" {
-		switch {
-		case c.primary == "" && s.Client != "":
-			c.primary = s.Node
-		case s.Node == c.primary:
-		case s.Cmd == history.Promoted, s.Client != "" && !c.demoted[s.Node]:
-			c.promote(s.Node, s.index, s.t)
+	if c.facts.oneCounts() {
+		realm := c.facts.realm(s.Key)
+		switch primary := c.primary[realm]; {
+		case primary == "" && s.Client != "":
+			c.primary[realm] = s.Node
+		case s.Node == primary:
+		case s.Cmd == history.Promoted, s.Cmd == history.Moved, s.Client != "" && !c.demoted[place{s.Node, realm}]:
+			c.promote(realm, s.Node, s.index, s.t)
 		}
 	}
 	was := c.owners[s.place]
@@ -230,24 +239,28 @@ func (c *carriage) step(s *touch) {
 	}
 }
 
-// promote makes a node the one that counts. What the trace knew of it before
-// is what it had as a replica, or before it died.
-func (c *carriage) promote(node string, index int, t int64) {
-	if c.primary == node {
+// promote makes a node the one that counts in a realm. What the trace knew of it
+// before is what it had as a replica, or before it died.
+func (c *carriage) promote(realm, node string, index int, t int64) {
+	old := c.primary[realm]
+	if old == node {
 		return
 	}
-	if c.primary != "" {
-		c.demoted[c.primary] = true
+	if old != "" {
+		c.demoted[place{old, realm}] = true
+		c.facts.successions = append(c.facts.successions, succession{place: place{old, realm}, t: t})
 	}
-	c.primary = node
-	delete(c.demoted, node)
+	c.primary[realm] = node
+	delete(c.demoted, place{node, realm})
 	for p := range c.owners {
-		if p.node == node {
+		if p.node == node && c.facts.realm(p.key) == realm {
 			c.owners[p] = ""
 		}
 	}
-	for token := range c.active {
-		c.recount(token, index, t, lapseLost, "")
+	for token, all := range c.active {
+		if len(all) > 0 && c.facts.realm(all[0].key) == realm {
+			c.recount(token, index, t, lapseLost, "")
+		}
 	}
 }
 

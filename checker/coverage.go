@@ -41,6 +41,9 @@ func coverage(f *Facts) Result {
 	if want.Outlived && !slices.ContainsFunc(f.Acquisitions, f.outlived) {
 		miss("no holder stayed inside for longer than the TTL")
 	}
+	if h := &f.History.Header; want.Redirects && (h.Moved == 0 || h.Asked == 0) {
+		miss("clients were sent elsewhere %d times by MOVED and %d times by ASK, want both", h.Moved, h.Asked)
+	}
 	for _, fault := range f.Never {
 		miss("a fault never struck: %s", fault)
 	}

@@ -126,6 +126,7 @@ const (
 	CanCancel      Ability = "cancel"
 	CanStrike      Ability = "strike"
 	CanTrack       Ability = "client-tracking" // what some client libraries cache with
+	CanMigrate     Ability = "migrate-slot"
 )
 
 // ErrUnsupported says that this world cannot do a fault.
@@ -227,4 +228,34 @@ type Promoter interface {
 	// Primary is the node that clients reach now.
 	PrimaryNode() string
 	Promote(ctx context.Context, node string) error
+}
+
+// Deposition is how a replica of a Redis Cluster takes the place of a primary
+// that runs.
+type Deposition string
+
+// The depositions.
+const (
+	Force    Deposition = "force"    // the other primaries vote; the old one is not asked
+	Takeover Deposition = "takeover" // nobody is asked
+)
+
+// Elector is a Redis Cluster, whose nodes elect a primary by themselves when one
+// is gone.
+type Elector interface {
+	// Shard is the node that serves the slot of the lock, and its replicas.
+	Shard(ctx context.Context) (primary string, replicas []string, err error)
+	// Depose makes a replica the primary of its shard and returns when it
+	// serves.
+	Depose(ctx context.Context, replica string, how Deposition) error
+}
+
+// Migrator moves the slot of the lock from one primary of a Redis Cluster to
+// another, a step at a time: open, move as often as needed, close.
+type Migrator interface {
+	// Shards are the nodes that serve slots, in order.
+	Shards(ctx context.Context) ([]string, error)
+	OpenSlot(ctx context.Context, from, to string) error
+	MoveKeys(ctx context.Context, from, to string) error
+	CloseSlot(ctx context.Context, from, to string) error
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/nemesis"
@@ -35,6 +36,7 @@ func runProcess(ctx context.Context, cfg Config) *Result {
 // procRun is one run on real servers.
 type procRun struct {
 	cfg     Config
+	header  history.Header
 	start   atomic.Int64 // on the machine's monotonic clock
 	rec     *history.Recorder
 	world   *process.World
@@ -71,7 +73,7 @@ func (r *procRun) play(ctx context.Context) *Result {
 	res.Leaks = r.finish(ctx, interrupted || err != nil)
 	err = errors.Join(err, r.driver.HealAll(), r.failure())
 	unfired(r.driver.Unfired(), r.rec)
-	err = errors.Join(err, r.world.EndTrace(context.WithoutCancel(ctx)))
+	err = errors.Join(err, r.redirects(context.WithoutCancel(ctx)), r.world.EndTrace(context.WithoutCancel(ctx)))
 	res.Virtual = time.Duration(monotonic() - r.start.Load())
 	res.Err = errors.Join(err, r.close())
 	res.History = r.rec.Finish()
@@ -79,6 +81,19 @@ func (r *procRun) play(ctx context.Context) *Result {
 		res.Err = errors.Join(res.Err, ErrInterrupted)
 	}
 	return res
+}
+
+// redirects asks how often clients were sent elsewhere.
+func (r *procRun) redirects(ctx context.Context) error {
+	if r.cfg.Topology != cluster.RedisCluster {
+		return nil
+	}
+	var err error
+	if r.header.Moved, r.header.Asked, err = r.world.Redirects(ctx); err != nil {
+		return fmt.Errorf("count the redirects: %w", err)
+	}
+	r.rec.SetHeader(r.header)
+	return nil
 }
 
 func (r *procRun) close() error {
@@ -91,7 +106,8 @@ func (r *procRun) close() error {
 func (r *procRun) setUp(ctx context.Context) error {
 	cfg := r.cfg
 	nodes := cfg.Scenario.NodesOf(cfg.Topology)
-	r.rec.SetHeader(cfg.header(nodes))
+	r.header = cfg.header(nodes)
+	r.rec.SetHeader(r.header)
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
 	world, err := process.Start(ctx, process.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
@@ -108,6 +124,12 @@ func (r *procRun) setUp(ctx context.Context) error {
 		return fmt.Errorf("start the servers: %w", err)
 	}
 	r.world = world
+	if cfg.Lock.Quorum && len(world.Dialed()) > 1 {
+		if r.header.Given, err = world.Standing(ctx); err != nil {
+			return fmt.Errorf("ask the nodes how they stand to each other: %w", err)
+		}
+		r.rec.SetHeader(r.header)
+	}
 	r.driver = nemesis.NewDriver(cfg.plan(), crashing{servers: world, run: r}, cfg.TTL, func(ev history.Event) { r.rec.Record(ev) })
 	r.live = newLiveness(world.Clients())
 	r.rec.Observe(r.live.observe)

@@ -50,6 +50,9 @@ type Config struct {
 const (
 	DefaultSimTTL     = 10 * time.Second
 	DefaultProcessTTL = time.Second
+	// DefaultElectionTTL outlasts an election of two to three seconds: a second
+	// grant after the lease is over proves nothing.
+	DefaultElectionTTL = 5 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -57,17 +60,35 @@ func (c Config) WithDefaults() Config {
 	if c.World == "" {
 		c.World = cluster.Sim
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultSimTTL
-		if c.World == cluster.Process {
-			c.TTL = DefaultProcessTTL
-		}
-	}
 	if c.Topology == "" {
 		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
 	}
+	if c.TTL == 0 {
+		c.TTL = defaultTTL(c.World, c.Topology)
+	}
+	if c.Topology == cluster.RedisCluster && len(c.Scenario.Workload.Locks) == 0 {
+		tagged := *c.Scenario
+		tagged.Workload.Locks = []string{TaggedName}
+		c.Scenario = &tagged
+	}
 	return c
 }
+
+func defaultTTL(w cluster.World, t cluster.Topology) time.Duration {
+	switch {
+	case w != cluster.Process:
+		return DefaultSimTTL
+	case t == cluster.RedisCluster:
+		return DefaultElectionTTL
+	}
+	return DefaultProcessTTL
+}
+
+// TaggedName is the name of the lock in a Redis Cluster, unless the scenario
+// names its locks itself. Only what stands in braces decides about the slot, so
+// that all keys of one lock have the same: a script that counts a fence beside
+// the lock's key is refused otherwise, with CROSSSLOT.
+const TaggedName = "{" + LockName + "}"
 
 // Result is what a run leaves.
 type Result struct {
@@ -106,11 +127,15 @@ func (c Config) header(nodes int) history.Header {
 	}
 }
 
-// quorum is 1 for a lock on one node that has independent ones to choose from,
-// and 0, what the topology says, otherwise.
+// quorum is 1 for a lock on one node that has independent ones to choose from, a
+// majority for one that takes the nodes of a Redis Cluster for independent, and
+// 0, what the topology says, otherwise.
 func (c Config) quorum() int {
-	if c.Topology == cluster.Independent && !c.Lock.Quorum {
+	switch {
+	case c.Topology == cluster.Independent && !c.Lock.Quorum:
 		return 1
+	case c.Topology == cluster.RedisCluster && c.Lock.Quorum:
+		return c.Scenario.NodesOf(c.Topology)/2 + 1
 	}
 	return 0
 }

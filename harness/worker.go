@@ -60,6 +60,9 @@ type assignment struct {
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
+	// Cluster: the nodes are one Redis Cluster, and the lock gets a client for
+	// it in place of them.
+	Cluster bool `json:"cluster,omitempty"`
 	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
 }
@@ -77,6 +80,9 @@ type beginning struct {
 type endpoint struct {
 	Name string `json:"name"`
 	Addr string `json:"addr"`
+	// Known is the address under which the nodes of a Redis Cluster name this
+	// one; empty elsewhere.
+	Known string `json:"known,omitempty"`
 }
 
 // monotonic is the machine's monotonic clock, the same for all processes.
@@ -164,18 +170,26 @@ func wait(ctx context.Context, d time.Duration) bool {
 // endpoints are the nodes as the lock gets them: each behind this client's own
 // proxies.
 func (a *assignment) endpoints() []impl.Node {
+	if a.Cluster {
+		return []impl.Node{a.whole()}
+	}
 	var out []impl.Node
 	for _, n := range a.Nodes {
-		out = append(out, impl.Node{
-			Name: n.Name,
-			Options: func() *redis.Options {
-				// The name lets the server trace tell clients apart.
-				return &redis.Options{Addr: n.Addr, ClientName: a.Client, PoolSize: 10}
-			},
-			Dial: func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
-		})
+		out = append(out, a.node(n))
 	}
 	return out
+}
+
+// node is a plain node as the lock gets it.
+func (a *assignment) node(n endpoint) impl.Node {
+	return impl.Node{
+		Name: n.Name,
+		Options: func() *redis.Options {
+			// The name lets the server trace tell clients apart.
+			return &redis.Options{Addr: n.Addr, ClientName: a.Client, PoolSize: 10}
+		},
+		Dial: func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
+	}
 }
 
 func dialTCP(ctx context.Context, addr string) (net.Conn, error) {

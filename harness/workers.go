@@ -90,10 +90,14 @@ func (r *procRun) assign(index int, name string) assignment {
 		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload,
 		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
-	at := r.world.Endpoints(name)
-	for _, n := range r.world.Dialed() {
-		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n]})
+	at, known := r.world.Endpoints(name), map[string]string{}
+	for addr, n := range r.world.Announced() {
+		known[n] = addr
 	}
+	for _, n := range r.world.Dialed() {
+		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n], Known: known[n]})
+	}
+	a.Cluster = cfg.Topology == cluster.RedisCluster && !cfg.Lock.Quorum
 	a.Resource = at[cluster.Resource]
 	return a
 }

@@ -29,7 +29,14 @@ type Header struct {
 	// Quorum is how many nodes have to carry a token; 0 means a majority of
 	// independent nodes, and one node otherwise. A lock that knows of one node
 	// only needs one of five.
-	Quorum  int    `json:"quorum,omitempty"`
+	Quorum int `json:"quorum,omitempty"`
+	// Given are the nodes of a lock that needs a quorum, as they stood to each
+	// other before the run. Empty where nobody has asked them.
+	Given []Given `json:"given,omitempty"`
+	// Moved and Asked are how often nodes of a Redis Cluster have sent clients
+	// to another node, for good and for one command.
+	Moved   int    `json:"moved,omitempty"`
+	Asked   int    `json:"asked,omitempty"`
 	Clients int    `json:"clients"`
 	Seed    uint64 `json:"seed"`
 	// TTL of every lease, in nanoseconds.
@@ -58,6 +65,17 @@ type Header struct {
 	// Coverage is what the run must have exercised to prove anything.
 	Coverage Coverage          `json:"coverage"`
 	Versions map[string]string `json:"versions,omitempty"`
+}
+
+// Given is a node that a lock was given as one of several, and what it said of
+// itself.
+type Given struct {
+	Node string `json:"node"`
+	// Copies is the node that it replicates; empty for a primary.
+	Copies string `json:"copies,omitempty"`
+	// Cluster is the same for all nodes of one Redis Cluster; empty for a node
+	// of none.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // Has says whether the lock's leases have an ability.
@@ -93,6 +111,9 @@ type Coverage struct {
 	// Outlived: a holder must have stayed in its critical section for longer
 	// than the TTL.
 	Outlived bool `json:"outlived,omitempty"`
+	// Redirects: nodes of a Redis Cluster must have sent clients elsewhere, by
+	// MOVED and by ASK.
+	Redirects bool `json:"redirects,omitempty"`
 }
 
 // Event is one line after the header. Exactly one of the four parts is set.
@@ -235,6 +256,7 @@ const (
 	Lostkeys = "lost"     // the key vanished with a crash, a flush or a promotion
 	Promoted = "promoted" // the node became the primary; one event per key it has
 	Left     = "left"     // the key was still there when the run ended
+	Moved    = "moved"    // the key came to the node with its slot, from another primary
 )
 
 // Resource is a read or a write as it arrived at the protected resource.

@@ -288,6 +288,8 @@ func TestFaultsAndTheirHeals(t *testing.T) {
 		inject string
 		heal   string
 	}{
+		{Migrate{}, "open slot n1 to n2, move keys n1 to n2", "move keys n1 to n2, close slot n1 to n2"},
+		{Migrate{To: "n3", Pause: TTLs(100)}, "open slot n1 to n3", "move keys n1 to n3, close slot n1 to n3"},
 		{Pause{}, "pause c1", "resume c1"},
 		{Stall{}, "stall n1", "unstall n1"},
 		{Cut{From: []string{"c2"}, To: []string{"n1"}, Direction: Replies, Mode: cluster.Reset}, "cut n1->c2 reset", "mend n1->c2"},
@@ -361,4 +363,27 @@ func TestAWorldWithoutTheVerbs(t *testing.T) {
 	unsupported(Partition{Groups: [][]string{ends[:1], ends[1:]}})
 	unsupported(Delay{From: ends[:1], To: ends[1:]})
 	unsupported(ErrorReply{Reply: "OOM"})
+}
+
+// TestFailoverInAShard: nobody is promoted from outside.
+func TestFailoverInAShard(t *testing.T) {
+	for mode, want := range map[string]string{
+		"": "kill n1", "kill": "kill n1", "force": "depose for n4 by force", "takeover": "depose for n4 by takeover",
+	} {
+		f := newFake(cluster.RedisCluster, 6, 2)
+		e, err := Failover{Mode: mode}.Inject(t.Context(), Scene{Cluster: f, TTL: ttl})
+		if err != nil || !slices.Equal(e.On, []string{"n1", "n4"}) || e.Heal != nil {
+			t.Errorf("mode %q: %+v, %v", mode, e, err)
+		}
+		if got := f.log(); len(got) != 1 || !strings.HasSuffix(got[0], want) {
+			t.Errorf("mode %q asked for %q, want %q", mode, got, want)
+		}
+	}
+	f := newFake(cluster.RedisCluster, 6, 2)
+	if _, err := (Failover{To: "n5"}).Inject(t.Context(), Scene{Cluster: f, TTL: ttl}); err == nil {
+		t.Error("n5, which copies another, was made the primary")
+	}
+	if got, err := (Scene{Cluster: f}).resolve([]string{"primary", "replicas"}); err != nil || strings.Join(got, " ") != "n1 n4" {
+		t.Errorf("the primary and the replicas of the shard are %v, %v", got, err)
+	}
 }

@@ -145,3 +145,26 @@ func (f *fake) ErrorReply(_ context.Context, n, reply string) error {
 	return f.call("error %s %q", n, reply)
 }
 func (f *fake) Promote(_ context.Context, n string) error { return f.call("promote %s", n) }
+
+// Shard of a fake Redis Cluster of six: n4 copies n1.
+func (f *fake) Shard(context.Context) (string, []string, error) {
+	return f.primary, []string{"n4"}, nil
+}
+
+func (f *fake) Depose(_ context.Context, replica string, how cluster.Deposition) error {
+	return f.call("depose for %s by %s", replica, how)
+}
+
+func (f *fake) Shards(context.Context) ([]string, error) { return []string{"n1", "n2", "n3"}, nil }
+
+func (f *fake) OpenSlot(_ context.Context, from, to string) error {
+	return f.call("open slot %s to %s", from, to)
+}
+
+func (f *fake) MoveKeys(_ context.Context, from, to string) error {
+	return f.call("move keys %s to %s", from, to)
+}
+
+func (f *fake) CloseSlot(_ context.Context, from, to string) error {
+	return f.call("close slot %s to %s", from, to)
+}

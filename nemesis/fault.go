@@ -60,7 +60,7 @@ type Effect struct {
 func Kinds() []Fault {
 	return []Fault{
 		Pause{}, Stall{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Strike{}, Clock{},
-		Kill{}, Failover{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
+		Kill{}, Failover{}, Migrate{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
 	}
 }
 
@@ -137,8 +137,16 @@ func (s Scene) resolveOne(target string) ([]string, error) {
 	case wordMajority:
 		return nodes[minority:], nil
 	case wordPrimary:
+		if s.Cluster.Topology() == cluster.RedisCluster {
+			primary, _, err := s.shard()
+			return []string{primary}, err
+		}
 		return []string{s.primary()}, nil
 	case wordReplicas:
+		if s.Cluster.Topology() == cluster.RedisCluster {
+			_, replicas, err := s.shard()
+			return replicas, err
+		}
 		primary := s.primary()
 		return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == primary }), nil
 	case cluster.Resource:
@@ -148,6 +156,21 @@ func (s Scene) resolveOne(target string) ([]string, error) {
 		return []string{target}, nil
 	}
 	return nil, fmt.Errorf("there is no %q here: nodes are %v, clients %v, words %v", target, nodes, clients, Words())
+}
+
+// shardTimeout bounds the question who serves the lock's slot.
+const shardTimeout = 5 * time.Second
+
+// shard is the node of a Redis Cluster that serves the lock's slot, and its
+// replicas.
+func (s Scene) shard() (primary string, replicas []string, err error) {
+	e, err := verbs[cluster.Elector](s)
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shardTimeout)
+	defer cancel()
+	return e.Shard(ctx)
 }
 
 // primary is the node that clients of a replicated cluster reach, and the

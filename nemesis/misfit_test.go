@@ -21,6 +21,13 @@ func TestMisfit(t *testing.T) {
 		{"in a group", Step{Fault: Partition{Groups: [][]string{{"c1"}, {"minority"}}}}, cluster.Single, 1, "a minority of the nodes"},
 		{"a failover without a replica", Step{Fault: Failover{}}, cluster.Independent, 5, "no replica"},
 		{"a failover", Step{Fault: Failover{To: "n2"}}, cluster.Replicated, 2, ""},
+		{"a failover in a shard", Step{Fault: Failover{Mode: "takeover"}}, cluster.RedisCluster, 6, ""},
+		{"a takeover without a cluster", Step{Fault: Failover{Mode: "takeover"}}, cluster.Replicated, 2, "no Redis Cluster"},
+		{"a shard's primary that is left alive", Step{Fault: Failover{Alive: true}}, cluster.RedisCluster, 6, "force or takeover"},
+		{"a slot that moves", Step{Fault: Migrate{To: "n2"}}, cluster.RedisCluster, 6, ""},
+		{"a slot without a cluster", Step{Fault: Migrate{}}, cluster.Single, 1, "moves a slot"},
+		{"a slot to nowhere", Step{Fault: Migrate{To: "n7"}}, cluster.RedisCluster, 6, "n7"},
+		{"replicas of a shard", Step{Fault: Cut{From: []string{"primary"}, To: []string{"replicas"}}}, cluster.RedisCluster, 6, ""},
 		{"a step of another topology", Step{Fault: Failover{}, Topologies: []cluster.Topology{cluster.Replicated}}, cluster.Single, 1, ""},
 		{"clients are not nodes", Step{Fault: Cut{From: []string{"c9"}, To: []string{"nodes"}}}, cluster.Single, 1, ""},
 	} {

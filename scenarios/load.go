@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-io/holdfast/cluster"
 )
 
 //go:embed *.yaml
@@ -30,6 +32,27 @@ func Names() []string {
 	}
 	slices.Sort(out) // as names: permits.yaml comes after permits-clock-jump.yaml
 	return out
+}
+
+// NamesIn lists the embedded scenarios that a world can play as they are. The
+// simulator has no clusters that elect their primaries by themselves: a story of
+// one is for real servers, and would only answer "unknown" in a list of all.
+func NamesIn(w cluster.World) []string {
+	if w != cluster.Sim && w != "" {
+		return Names()
+	}
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		s, err := Load(name)
+		if err != nil {
+			return false // whoever plays it is told
+		}
+		return !slices.ContainsFunc(s.Locks, func(lock string) bool { return simulated(s.TopologyOf(lock, false)) })
+	})
+}
+
+// simulated says whether the simulator has a topology.
+func simulated(t cluster.Topology) bool {
+	return t == cluster.Single || t == cluster.Replicated || t == cluster.Independent
 }
 
 // parsed keeps the embedded scenarios that have been read: a campaign plays the

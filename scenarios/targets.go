@@ -61,13 +61,30 @@ func (d *decoder) checkTarget(path, name string, of class, c cast) {
 	case name == "caller" && c.timed:
 		d.fail(path, "a step that starts at a time has no caller")
 	case name == "replicas" && !c.replicates():
-		d.fail(path, "replicas are in the topologies replicated and sentinel only: add topologies: [replicated]")
+		d.fail(path, "replicas are in the topologies replicated, sentinel and cluster only: add topologies: [replicated]")
 	}
 }
 
 // replicates says that a step is played only where nodes replicate.
 func (c cast) replicates() bool {
-	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return !t.Replicates() })
+	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return !t.Replicates() && t != cluster.RedisCluster })
+}
+
+// sharded says that a step is played in a Redis Cluster only.
+func (c cast) sharded() bool {
+	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return t != cluster.RedisCluster })
+}
+
+// checkFailover checks that there is somebody to fail over to, and how.
+func (d *decoder) checkFailover(path string, f nemesis.Failover, c cast) {
+	switch {
+	case !c.replicates():
+		d.fail(path, "a failover needs the topology replicated: add topologies: [replicated]")
+	case d.has(path+"/mode") && f.Mode != "kill" && !c.sharded():
+		d.fail(path+"/mode", "%s is of a Redis Cluster: add topologies: [cluster]", f.Mode)
+	case d.has(path+"/alive") && f.Alive && c.sharded():
+		d.fail(path+"/alive", "in a Redis Cluster write mode: force or takeover")
+	}
 }
 
 // numbered reads the number of a plain name such as n3.
@@ -121,8 +138,12 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 		d.targets(path+"/node", f.Node, nodes, c)
 	case nemesis.Failover:
 		d.optional(path+"/to", f.To, onlyNodeNames, c)
-		if !c.replicates() {
-			d.fail(path, "a failover needs the topology replicated: add topologies: [replicated]")
+		d.checkFailover(path, f, c)
+	case nemesis.Migrate:
+		d.optional(path+"/to", f.To, onlyNodeNames, c)
+		d.notNegative(path+"/pause", f.Pause)
+		if !c.sharded() {
+			d.fail(path, "only a Redis Cluster has slots to move: add topologies: [cluster]")
 		}
 	case nemesis.Flush:
 		d.targets(path+"/node", f.Node, nodes, c)

@@ -113,7 +113,7 @@ func Parse(path string, data []byte) (*Suite, error) {
 			e.Scenarios = append(e.Scenarios, scenarioPath(path, name))
 		}
 		if len(it.Scenarios) == 0 {
-			e.Scenarios, e.Fitting = scenarios.Names(), true
+			e.Scenarios, e.Fitting = scenarios.NamesIn(cluster.World(s.World)), true
 		}
 		s.Entries = append(s.Entries, e)
 	}

@@ -34,11 +34,13 @@ func layoutOf(t cluster.Topology) (layout, bool) {
 			node: redisServer{}, traced: true, dialed: []string{cluster.Primary},
 			boot: bootReplicated,
 		}, true
+	case cluster.RedisCluster:
+		return layout{node: clusterServer{}, traced: true, meshed: true, boot: bootCluster}, true
 	}
 	return layout{}, false
 }
 
 // Topologies that this world knows, in the order of messages.
 func Topologies() []cluster.Topology {
-	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent}
+	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent, cluster.RedisCluster}
 }

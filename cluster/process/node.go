@@ -200,7 +200,7 @@ func (w *World) Restart(ctx context.Context, name string, data cluster.Data) err
 			return err
 		}
 		if data == cluster.Lose {
-			if err := errors.Join(os.RemoveAll(n.dir), os.MkdirAll(n.dir, 0o755)); err != nil {
+			if err := n.empty(); err != nil {
 				return err
 			}
 		}
@@ -210,6 +210,29 @@ func (w *World) Restart(ctx context.Context, name string, data cluster.Data) err
 		}
 		return w.awaitTrace(ctx, name, seen)
 	})
+}
+
+// empty takes away a node's data, but not what tells it who it is.
+func (n *node) empty() error {
+	kept := make(map[string][]byte)
+	if named, ok := n.runs.(interface{ identity() []string }); ok {
+		for _, name := range named.identity() {
+			text, err := os.ReadFile(filepath.Join(n.dir, name))
+			if err != nil {
+				return err
+			}
+			kept[name] = text
+		}
+	}
+	if err := errors.Join(os.RemoveAll(n.dir), os.MkdirAll(n.dir, 0o755)); err != nil {
+		return err
+	}
+	for name, text := range kept {
+		if err := os.WriteFile(filepath.Join(n.dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stall stops a node's process, as SIGSTOP does.

@@ -21,6 +21,8 @@
 //     to the key are filled in;
 //   - the first commands after a restart, which may be missed until the
 //     connection is up again; the keys found then are the new starting point;
+//   - in a Redis Cluster, the moment at which a replica has become the primary:
+//     its role is looked at twenty times a second;
 //   - the client: it is known from CLIENT SETNAME or HELLO SETNAME on its
 //     connection, and empty for connections without.
 //
@@ -94,6 +96,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%d nodes and %d clients: at least one of each is needed", c.Nodes, c.Clients)
 	case c.Topology == cluster.Single && c.Nodes != 1:
 		return fmt.Errorf("topology single has one node, not %d", c.Nodes)
+	case c.Topology == cluster.RedisCluster && c.Nodes < 6:
+		return fmt.Errorf("topology cluster has three primaries with a replica each, which is six nodes or more and not %d", c.Nodes)
 	case (l.witness == nil) != (c.Witnesses == 0):
 		return fmt.Errorf("%d witnesses in topology %s", c.Witnesses, c.Topology)
 	}

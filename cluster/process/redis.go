@@ -29,13 +29,18 @@ func (redisServer) ports() []string { return []string{redisPort} }
 
 // connect gives a Redis node the connections of our own.
 func (n *node) connect() {
-	n.direct = redis.NewClient(&redis.Options{
+	options := &redis.Options{
 		Addr: n.addr, Dialer: n.dialDirect, PoolSize: 4, MaxRetries: 2,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: time.Second,
 		MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 5 * time.Millisecond,
 		DialerRetries: 1, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	if n.w.clustered() {
+		// Else a replica sends whoever asks for a key to its primary.
+		options.OnConnect = func(ctx context.Context, c *redis.Conn) error { return c.ReadOnly(ctx).Err() }
+	}
+	n.direct = redis.NewClient(options)
 }
 
 // dialDirect notes the addresses of the world's own connections, whose commands

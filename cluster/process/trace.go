@@ -44,6 +44,9 @@ func (w *World) startTrace(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.clustered() {
+		return t.watchRoles(ctx)
+	}
 	return nil
 }
 

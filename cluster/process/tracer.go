@@ -27,6 +27,8 @@ type tracer struct {
 	gone        []gone              // keys that vanished since then
 	script      *script             // a script whose commands may still follow
 	last        int64               // when the last event was
+	primary     bool                // of a shard; a replica is told what its primary does
+	conn        net.Conn            // that the session reads from
 	out         []event             // to be handed over once mu is free
 	syncs       map[string]chan error
 	synced      []chan error // to be told once all events are handed over
@@ -73,6 +75,9 @@ func (tr *tracer) session() error {
 	if err != nil {
 		return err
 	}
+	tr.mu.Lock()
+	tr.conn = c
+	tr.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // this ends the read below
 	defer func() {
 		stop()
@@ -182,7 +187,11 @@ func (tr *tracer) takeCommand(c command) {
 			delete(tr.keys, name)
 			tr.emit(command{name: history.Lostkeys, shown: c.shown}, client, name, nil, "")
 		}
+	case c.name == "MIGRATE":
+		tr.takeAway(c)
 	case own: // reads of ours
+	case strings.HasPrefix(c.name, "RESTORE"):
+		tr.takeMoved(c)
 	case isScript(c.name):
 		tr.script = &script{call: c, client: client, keys: slices.DeleteFunc(slices.Clone(keysOf(c)),
 			func(name string) bool { return !tr.isLock(name) })}

@@ -283,8 +283,11 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 			can = append(can, a)
 		}
 	}
-	if t == cluster.Replicated {
+	switch t {
+	case cluster.Replicated:
 		can = append(can, cluster.CanPromote)
+	case cluster.RedisCluster:
+		can = append(can, cluster.CanPromote, cluster.CanMigrate)
 	}
 	return can
 }
