@@ -3,12 +3,16 @@
 GO ?= go
 STATICCHECK = $(GO) tool staticcheck
 
-.PHONY: test unit vet race bench mutants long screenshots install-test-tools build clean help
+.PHONY: test test-all unit vet race bench mutants long screenshots install-test-tools image build clean help
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 24
 
 test: install-test-tools vet ## install what the tests need, then run everything
+	@./scripts/with-docker.sh $(MAKE) --no-print-directory test-all
+
+test-all: # what "make test" runs once all is there; without an engine there is no image either
+	-@./scripts/make-image.sh
 	$(GO) test -race -timeout 9m $(if $(CI),-artifacts) ./...
 	$(GO) test -timeout 9m -count 1 ./campaign # its sweeps of thousands of runs, which skip under -race
 
@@ -31,8 +35,11 @@ long: install-test-tools ## long sweeps, outside CI
 screenshots: install-test-tools ## pictures of every HTML page, in ./_artifacts
 	$(GO) test -count 1 -v -run 'Browser|Pictures' -artifacts ./reports/page
 
-install-test-tools: ## redis-server, libfaketime, chromium and a C compiler, with the system's package manager
+install-test-tools: ## redis-server, libfaketime, chromium, xmllint and a C compiler, with the system's package manager
 	@./scripts/install-test-tools.sh
+
+image: install-test-tools ## the container image holdfast/redis:local, made of this machine's redis-server
+	@./scripts/with-docker.sh ./scripts/make-image.sh
 
 build: ## the program, in ./holdfast
 	$(GO) build -o holdfast ./cmd/holdfast

@@ -97,7 +97,7 @@ func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
 // width is how many jobs are played side by side.
 func (r Runner) width(jobs []store.Job) int {
 	switch {
-	case len(jobs) > 0 && jobs[0].World == string(cluster.Process):
+	case len(jobs) > 0 && cluster.World(jobs[0].World).Real():
 		return min(processParallel, len(jobs))
 	case r.useChildren(jobs):
 		return min(runtime.GOMAXPROCS(0), len(jobs))
@@ -106,7 +106,7 @@ func (r Runner) width(jobs []store.Job) int {
 }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
-	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && jobs[0].World != string(cluster.Process)
+	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && !cluster.World(jobs[0].World).Real()
 }
 
 // work takes jobs until there are none.
@@ -264,7 +264,10 @@ func (c *child) dead(when string, err error) error {
 	_ = c.in.Close() // it may be dead already
 	timer := time.AfterFunc(lastMoment, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()
-	_ = c.cmd.Wait() // how it ended says less than what it said
+	ended := c.cmd.Wait()
+	if ended != nil && timer.Stop() { // or it was this kill that ended it
+		err = fmt.Errorf("%w (%w)", err, ended)
+	}
 	return fmt.Errorf("%s%s: %w\n%s", childDied, when, err, c.stderr)
 }
 

@@ -4,6 +4,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
@@ -109,6 +111,12 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
 		Topology: cluster.Topology(j.Topology), WallLimit: j.WallLimit,
 	}.WithDefaults()
+	if cfg.World == cluster.External {
+		var err error
+		if cfg.Existing, err = process.ParseServers(cmp.Or(j.Address, j.Servers)); err != nil {
+			return Failed(j, err), nil
+		}
+	}
 	dir := ""
 	if keep.Root != "" {
 		dir = j.Dir(keep.Root)
@@ -118,7 +126,7 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 		}
 		defer release()
 	}
-	if cfg.World == cluster.Process { // the simulator writes nothing
+	if cfg.World.Real() { // the simulator writes nothing
 		dir, remove, err := scratch()
 		if err != nil {
 			return Failed(j, err), nil
@@ -131,18 +139,20 @@ func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j st
 		cfg.Dir = dir
 	}
 	res := harness.Run(ctx, cfg)
+	saved := false
 	if dir != "" && res.History != nil {
-		if err := store.SaveHistory(dir, res.History); err != nil {
-			res.Err = errors.Join(res.Err, err)
-		}
+		err := store.SaveHistory(dir, res.History)
+		saved = err == nil
+		res.Err = errors.Join(res.Err, err)
 	}
 	run = judge(j, cfg, res)
 	if dir != "" {
-		if res.History != nil {
+		if saved { // a verdict names no file that is not there
 			run.History = filepath.Join(dir, store.HistoryFile)
 		}
 		if err := store.SaveVerdict(dir, run); err != nil {
-			run.Error = errors.Join(res.Err, err).Error()
+			run.Error = strings.TrimSpace(run.Error + "\n" + err.Error())
+			run = Conclude(run)
 		}
 		run = keep.page(dir, run, res.History)
 	}
@@ -217,7 +227,10 @@ func CountOps(h *history.History) int {
 func Repeat(j store.Job) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "holdfast run %s --lock %s", quote(j.Scenario), quote(j.Lock))
-	if j.World != "" && j.World != string(cluster.Sim) {
+	switch {
+	case j.Servers != "":
+		fmt.Fprintf(&b, " --on %s", quote(j.Servers))
+	case j.World != "" && j.World != string(cluster.Sim):
 		fmt.Fprintf(&b, " --on %s", j.World)
 	}
 	if j.Topology != "" {

@@ -145,7 +145,7 @@ func token(e history.Event, n uint64) history.Event {
 // story is a plain single-node history of the lock "basic".
 func story(events ...history.Event) *history.History {
 	return &history.History{
-		Header: history.Header{Schema: history.Schema, Lock: "basic", Resource: "plain", Topology: "single", Nodes: 1,
+		Header: history.Header{Schema: history.Schema, Lock: "basic", Resource: "plain", Topology: "single", Nodes: 1, Clients: 1,
 			TTL: ttl, LivenessBound: 5 * time.Second},
 		Events: events,
 	}

@@ -23,6 +23,10 @@ const (
 	External World = "external"
 )
 
+// Real says that a world has real servers and client processes, and the time of
+// the wall clock.
+func (w World) Real() bool { return w != Sim && w != "" }
+
 // Topology is how the nodes of a world hang together.
 type Topology string
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,25 +19,27 @@ import (
 
 // runProcess plays a run on real servers, with a process for each client.
 func runProcess(ctx context.Context, cfg Config) *Result {
-	if err := process.Available(); err != nil {
+	topologies, abilities := process.Topologies(), process.Abilities(cfg.Topology)
+	if cfg.World == cluster.External {
+		topologies, abilities = process.ExistingTopologies(), process.ExistingAbilities()
+	} else if err := process.Available(); err != nil {
 		return &Result{Err: err}
 	}
-	if why := cfg.missing(process.Topologies(), process.Abilities(cfg.Topology)); why != "" {
+	if why := cfg.missing(topologies, abilities); why != "" {
 		return &Result{Skipped: why}
 	}
-	r := &procRun{
-		cfg: cfg, workers: map[string]*worker{}, left: cfg.Scenario.Clients, crashed: map[string]bool{},
-		failed: make(chan struct{}), done: make(chan struct{}),
-	}
-	r.start.Store(monotonic())
-	r.rec = history.NewRecorder(func() int64 { return monotonic() - r.start.Load() })
-	return r.play(ctx)
+	return newProcRun(cfg).play(ctx)
 }
+
+// NewMark makes what is in the names of all keys of one run on servers that are
+// not ours, so that they meet nobody else's and can be found again.
+func NewMark() string { return fmt.Sprintf("holdfast:%08x:", rand.Uint32()) }
 
 // procRun is one run on real servers.
 type procRun struct {
 	cfg     Config
 	header  history.Header
+	mark    string       // in every key on servers that are not ours
 	start   atomic.Int64 // on the machine's monotonic clock
 	rec     *history.Recorder
 	world   *process.World
@@ -51,6 +54,16 @@ type procRun struct {
 	errs     []error
 	failed   chan struct{} // closed at the first error of a worker
 	done     chan struct{} // closed when no worker runs any more
+}
+
+func newProcRun(cfg Config) *procRun {
+	r := &procRun{
+		cfg: cfg, workers: map[string]*worker{}, left: cfg.Scenario.Clients, crashed: map[string]bool{},
+		failed: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.start.Store(monotonic())
+	r.rec = history.NewRecorder(func() int64 { return monotonic() - r.start.Load() })
+	return r
 }
 
 func (r *procRun) play(ctx context.Context) *Result {
@@ -105,12 +118,18 @@ func (r *procRun) close() error {
 
 func (r *procRun) setUp(ctx context.Context) error {
 	cfg := r.cfg
-	nodes := cfg.Scenario.NodesOf(cfg.Topology)
+	nodes := cfg.nodes()
 	r.header = cfg.header(nodes)
 	r.rec.SetHeader(r.header)
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
+	existing := cfg.Existing
+	if cfg.World == cluster.External {
+		existing = existing[:nodes]
+		r.mark = NewMark()
+	}
 	world, err := process.Start(ctx, process.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
+		Existing: existing, KeyMark: r.mark,
 		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),
 		OnServer: func(ev history.Server, at int64) {
 			start := r.start.Load()

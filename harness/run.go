@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
@@ -36,8 +37,10 @@ type Config struct {
 	TTL time.Duration
 	// Topology replaces the scenario's own for the lock; empty keeps it.
 	Topology cluster.Topology
-	// Dir is for what the process world writes while it runs.
+	// Dir is for what a world of real servers writes while it runs.
 	Dir string
+	// Existing are the servers of the external world.
+	Existing []process.Existing
 	// WallLimit is how long a simulated run may take on the wall clock before
 	// it is given up; zero takes a limit that no run reaches unless the lock
 	// hangs.
@@ -76,7 +79,7 @@ func (c Config) WithDefaults() Config {
 
 func defaultTTL(w cluster.World, t cluster.Topology) time.Duration {
 	switch {
-	case w != cluster.Process:
+	case !w.Real():
 		return DefaultSimTTL
 	case t == cluster.RedisCluster:
 		return DefaultElectionTTL
@@ -125,6 +128,15 @@ func (c Config) header(nodes int) history.Header {
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
 	}
+}
+
+// nodes is how many there are: as many as the scenario says, or as there are
+// servers that run already.
+func (c Config) nodes() int {
+	if c.World == cluster.External && c.Topology == cluster.Independent {
+		return len(c.Existing)
+	}
+	return c.Scenario.NodesOf(c.Topology)
 }
 
 // quorum is 1 for a lock on one node that has independent ones to choose from, a
@@ -199,7 +211,7 @@ func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) s
 	case len(words) > 0:
 		return fmt.Sprintf("the %s world cannot do: %s", c.World, strings.Join(words, ", "))
 	}
-	if why := c.plan().Misfit(c.Topology, c.Scenario.NodesOf(c.Topology)); why != "" {
+	if why := c.plan().Misfit(c.Topology, c.nodes()); why != "" {
 		return why
 	}
 	return c.unfit()
@@ -239,10 +251,10 @@ func Run(ctx context.Context, cfg Config) *Result {
 	switch cfg.World {
 	case cluster.Sim:
 		r = runSim(ctx, cfg)
-	case cluster.Process:
+	case cluster.Process, cluster.External:
 		r = runProcess(ctx, cfg)
 	default:
-		r = &Result{Err: fmt.Errorf("there is no world %q: sim and process are built in", cfg.World)}
+		r = &Result{Err: fmt.Errorf("there is no world %q", cfg.World)}
 	}
 	r.Wall = time.Since(began)
 	return r

@@ -278,7 +278,7 @@ func (r *simRun) sleep(d time.Duration) (interrupted bool) {
 
 func (r *simRun) setUp() error {
 	cfg := r.cfg
-	nodes := cfg.Scenario.NodesOf(cfg.Topology)
+	nodes := cfg.nodes()
 	r.rec.SetHeader(cfg.header(nodes))
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", r.record)
 	world, err := sim.New(sim.Config{
@@ -307,12 +307,12 @@ func wantsFsync(p nemesis.Plan) bool {
 	return false
 }
 
-// buildLocks builds one lock object for each name of the workload, and returns
-// those that it has built, also beside an error.
-func buildLocks(entry catalogue.Entry, w scenarios.Workload, env impl.Env) ([]impl.Lock, error) {
+// buildLocks builds one lock object for each name of the workload, with a mark
+// before it, and returns those that it has built, also beside an error.
+func buildLocks(entry catalogue.Entry, w scenarios.Workload, mark string, env impl.Env) ([]impl.Lock, error) {
 	var locks []impl.Lock
 	for _, name := range w.Names() {
-		env.Name = name
+		env.Name = mark + name
 		lock, err := entry.New(env)
 		if err != nil {
 			return locks, err
@@ -328,7 +328,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 	w := r.cfg.Scenario.Workload
 	var cancels []context.CancelFunc
 	for i, name := range r.world.Clients() {
-		locks, err := buildLocks(r.cfg.Lock, w, impl.Env{
+		locks, err := buildLocks(r.cfg.Lock, w, "", impl.Env{
 			Client: name, Nodes: r.world.Endpoints(name), TTL: w.LockTTL.Of(r.cfg.TTL),
 			Retries: impl.Retries(w.LockRetries), Token: w.TokenOf(i),
 		})

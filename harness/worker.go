@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,9 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -31,10 +34,11 @@ const WorkerVerb = "worker"
 // would start in another's place. Once all are ready and the faults of time
 // zero have struck, the harness sends the beginning as JSON, the same to all.
 //
-// From then on the worker sends its events, a line of JSON each, and waits for
-// an ack after every one. The harness stops the process, where a fault wants
-// it stopped, before it sends the ack, so a pause falls exactly after the
-// event:
+// From then on the worker sends its events, a line of JSON each. Where a fault
+// may strike at an event it waits for an ack: the harness stops the process,
+// where the fault wants it stopped, before it sends the ack, so a pause falls
+// exactly after the event. After any other event it goes on at once, or the
+// harness would be most of what a fast lock is measured by:
 //
 //	worker   records "write invoke", waits
 //	harness  the trigger fires: SIGSTOP, waits until the process stands still
@@ -57,12 +61,16 @@ type assignment struct {
 	TTL      time.Duration      `json:"ttl_ns"`
 	Seed     uint64             `json:"seed"`
 	Workload scenarios.Workload `json:"workload"`
+	// Mark comes before the names of the locks in their keys.
+	Mark string `json:"mark,omitempty"`
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
 	// Cluster: the nodes are one Redis Cluster, and the lock gets a client for
 	// it in place of them.
 	Cluster bool `json:"cluster,omitempty"`
+	// Await are the events after which it waits for an ack.
+	Await moments `json:"await,omitempty"`
 	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
 }
@@ -77,12 +85,52 @@ type beginning struct {
 	Clients int64 `json:"clients"`
 }
 
+// moments are the events at which a fault may strike.
+type moments []moment
+
+// moment is one of them; what is empty is any.
+type moment struct {
+	F    string       `json:"f,omitempty"`
+	Type history.Type `json:"type,omitempty"`
+}
+
+// momentsOf are those of a plan's triggers.
+func momentsOf(p nemesis.Plan) moments {
+	var out moments
+	for _, step := range p {
+		if step.When.Op != "" {
+			out = append(out, moment{F: step.When.Op, Type: step.When.Type})
+		}
+	}
+	return out
+}
+
+// have says whether an event is one of them.
+func (m moments) have(ev history.Event) bool {
+	return ev.Op != nil && slices.ContainsFunc(m, func(one moment) bool {
+		return (one.F == "" || one.F == ev.Op.F) && (one.Type == "" || one.Type == ev.Op.Type)
+	})
+}
+
 type endpoint struct {
 	Name string `json:"name"`
 	Addr string `json:"addr"`
 	// Known is the address under which the nodes of a Redis Cluster name this
 	// one; empty elsewhere.
 	Known string `json:"known,omitempty"`
+	// Existing says how to log in to a server that is not ours.
+	Existing *process.Existing `json:"existing,omitempty"`
+}
+
+// options of a client's connections. The name lets the server trace tell clients
+// apart.
+func (e endpoint) options(client string) *redis.Options {
+	o := &redis.Options{Addr: e.Addr}
+	if e.Existing != nil {
+		o = e.Existing.Options(e.Addr)
+	}
+	o.ClientName, o.PoolSize = client, 10
+	return o
 }
 
 // monotonic is the machine's monotonic clock, the same for all processes.
@@ -115,7 +163,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The lock is built after the beginning, since some dial at once, and
 	// the faults of time zero must be there before.
-	locks, err := buildLocks(entry, a.Workload, impl.Env{
+	locks, err := buildLocks(entry, a.Workload, a.Mark, impl.Env{
 		Client: a.Client, Nodes: a.endpoints(), TTL: a.Workload.LockTTL.Of(a.TTL),
 		Retries: impl.Retries(a.Workload.LockRetries), Token: a.Workload.TokenOf(a.Index),
 	})
@@ -125,7 +173,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	told := ctx
 	ctx, cancel := context.WithCancel(told)
 	defer cancel()
-	p := &pipe{out: bufio.NewWriter(out), acks: make(chan struct{}, 1), gone: ctx.Done()}
+	p := &pipe{out: bufio.NewWriter(out), await: a.Await, acks: make(chan struct{}, 1), gone: ctx.Done()}
 	go p.listen(lines, cancel) // ends with its input, at the latest with the process
 	if wait(ctx, time.Duration(b.Clients-monotonic())+a.Wait) {
 		a.client(locks, p, b.Start).Run(ctx)
@@ -183,12 +231,9 @@ func (a *assignment) endpoints() []impl.Node {
 // node is a plain node as the lock gets it.
 func (a *assignment) node(n endpoint) impl.Node {
 	return impl.Node{
-		Name: n.Name,
-		Options: func() *redis.Options {
-			// The name lets the server trace tell clients apart.
-			return &redis.Options{Addr: n.Addr, ClientName: a.Client, PoolSize: 10}
-		},
-		Dial: func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
+		Name:    n.Name,
+		Options: func() *redis.Options { return n.options(a.Client) },
+		Dial:    func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
 	}
 }
 
@@ -214,6 +259,7 @@ func (a *assignment) client(locks []impl.Lock, p *pipe, start int64) *Client {
 // pipe is the worker's side of the conversation.
 type pipe struct {
 	out     *bufio.Writer
+	await   moments
 	acks    chan struct{}
 	gone    <-chan struct{}
 	stopped atomic.Bool
@@ -226,7 +272,7 @@ type pipe struct {
 	err error
 }
 
-// send hands an event on and waits for its ack.
+// send hands an event on, and waits for its ack if a fault may strike there.
 func (p *pipe) send(ev history.Event) {
 	p.talking.Lock()
 	defer p.talking.Unlock()
@@ -239,6 +285,9 @@ func (p *pipe) send(ev history.Event) {
 	}
 	if err != nil {
 		p.fail(fmt.Errorf("worker: send an event: %w", err))
+		return
+	}
+	if !p.await.have(ev) {
 		return
 	}
 	select {

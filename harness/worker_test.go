@@ -58,6 +58,7 @@ func converse(t *testing.T, change func(*assignment)) *conversation {
 			AcquireTimeout: nemesis.TTLs(1), CallTimeout: nemesis.TTLs(1), WriteTimeout: nemesis.TTLs(1),
 		},
 		Nodes: []endpoint{{Name: "n1", Addr: miniredis.RunT(t).Addr()}}, Resource: ln.Addr().String(),
+		Await: moments{{}},
 	}
 	if change != nil {
 		change(&a)
@@ -154,6 +155,43 @@ func TestWorkerWaitsForEachAck(t *testing.T) {
 	if err := c.end(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWorkerWaitsOnlyWhereFaultsMayStrike: after any other event it goes on
+// without a word from the harness.
+func TestWorkerWaitsOnlyWhereFaultsMayStrike(t *testing.T) {
+	s := &scenarios.Scenario{Nemesis: nemesis.Plan{
+		{When: nemesis.Trigger{Op: history.Write, Type: history.Invoke}, Fault: nemesis.Pause{}},
+		{When: nemesis.Trigger{At: nemesis.TTLs(1)}, Fault: nemesis.Pause{}},
+	}}
+	c := converse(t, func(a *assignment) { a.Await = momentsOf(s.Nemesis) })
+	c.begin()
+	for range 2 {
+		for _, want := range []string{"acquire invoke", "acquire ok", "read invoke", "read ok", "worked note", "write invoke"} {
+			op := c.next()
+			if got := op.F + " " + string(op.Type); got != want {
+				t.Fatalf("%s, want %s", got, want)
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+		if n := c.out.Buffered(); n > 0 {
+			t.Fatalf("%d more bytes came before the ack", n)
+		}
+		c.say(wordAck)
+		for range 3 {
+			c.next() // write ok, release invoke, release ok
+		}
+	}
+	c.say(wordStop)
+	go func() { // the round under way still waits at its write
+		for {
+			if _, err := io.WriteString(c.in, wordAck+"\n"); err != nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	_ = c.end()
 }
 
 // TestWorkerStartsOnTime: the wait counts from the instant that all share.

@@ -87,15 +87,20 @@ func (r *procRun) assign(index int, name string) assignment {
 	cfg := r.cfg
 	a := assignment{
 		Client: name, Index: index, Clients: cfg.Scenario.Clients, Lock: cfg.Lock.Name,
-		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload,
-		Wait: time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
+		TTL: cfg.TTL, Seed: cfg.Seed, Workload: cfg.Scenario.Workload, Mark: r.mark,
+		Await: momentsOf(cfg.plan()),
+		Wait:  time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
 	at, known := r.world.Endpoints(name), map[string]string{}
 	for addr, n := range r.world.Announced() {
 		known[n] = addr
 	}
-	for _, n := range r.world.Dialed() {
-		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n], Known: known[n]})
+	for i, n := range r.world.Dialed() {
+		e := endpoint{Name: n, Addr: at[n], Known: known[n]}
+		if cfg.World == cluster.External {
+			e.Existing = &cfg.Existing[i]
+		}
+		a.Nodes = append(a.Nodes, e)
 	}
 	a.Cluster = cfg.Topology == cluster.RedisCluster && !cfg.Lock.Quorum
 	a.Resource = at[cluster.Resource]
@@ -114,6 +119,7 @@ func (r *procRun) serve(w *worker, rd *bufio.Reader) {
 		return
 	}
 	close(w.ready)
+	await := momentsOf(r.cfg.plan())
 	for {
 		line, err := rd.ReadBytes('\n')
 		if err != nil {
@@ -125,6 +131,9 @@ func (r *procRun) serve(w *worker, rd *bufio.Reader) {
 			return
 		}
 		r.rec.Append(ev)
+		if !await.have(ev) {
+			continue
+		}
 		if _, err := w.in.Write([]byte(wordAck + "\n")); err != nil {
 			return // it died meanwhile; exited says how
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func header() Header {
-	return Header{Schema: Schema, Scenario: "s", Lock: "basic", Resource: "plain", TTL: 10 * time.Second,
+	return Header{Schema: Schema, Scenario: "s", Lock: "basic", Resource: "plain", Clients: 2, TTL: 10 * time.Second,
 		Abilities: []string{"fence"}, Versions: map[string]string{"b": "2", "a": "1"}}
 }
 

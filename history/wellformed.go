@@ -91,8 +91,11 @@ func (f *form) header(h *Header) {
 	if !(h.Drift >= 0 && h.Drift < 1) {
 		f.problem("the drift is %v, want a share of the TTL from 0 to below 1", h.Drift)
 	}
-	if h.LivenessBound < 0 || h.Nodes < 0 || h.Clients < 0 {
-		f.problem("the liveness bound, the nodes or the clients are below 0")
+	if h.LivenessBound < 0 || h.Nodes < 0 {
+		f.problem("the liveness bound or the nodes are below 0")
+	}
+	if h.Clients < 1 {
+		f.problem("the clients are %d, want at least one: nobody else could have called", h.Clients)
 	}
 	if h.Quorum < 0 || h.Quorum > h.Nodes {
 		f.problem("the quorum is %d of %d nodes, want from 0, for a majority, to all of them", h.Quorum, h.Nodes)

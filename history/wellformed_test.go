@@ -89,7 +89,8 @@ func TestValidateHeader(t *testing.T) {
 		{"quorum below 0", func(h *Header) { h.Quorum = -1 }, "quorum is -1"},
 		{"quorum beyond the nodes", func(h *Header) { h.Quorum = h.Nodes + 1 }, "quorum is"},
 		{"permits below 0", func(h *Header) { h.Kind, h.Permits = KindSemaphore, -1 }, "lock has -1 permits"},
-		{"clients below 0", func(h *Header) { h.Clients = -1 }, "liveness bound, the nodes or the clients"},
+		{"no clients", func(h *Header) { h.Clients = 0 }, "clients are 0"},
+		{"clients below 0", func(h *Header) { h.Clients = -1 }, "clients are -1"},
 		{"bound", func(h *Header) { h.LivenessBound = -1 }, "liveness bound"},
 	}
 	for _, tt := range tests {

@@ -1,12 +1,9 @@
 package reports
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -196,127 +193,6 @@ func TestSummaryIsCutBetweenRows(t *testing.T) {
 		pictures := strings.Count(body, "```text")
 		if want := fmt.Sprintf("%d picture%s", 60-pictures, plural(60-pictures)); pictures < 60 && !strings.Contains(foot, want) {
 			t.Fatalf("limit %d: %d pictures are there, and the end says %q", limit, pictures, foot)
-		}
-	}
-}
-
-// junitShape is Jenkins' schema of JUnit's XML (xunit-plugin, junit-10.xsd) for
-// the elements that we write: children with how many of each at most, and
-// attributes, of which those with a "!" must be there.
-var junitShape = map[string]struct {
-	children map[string]int
-	attrs    []string
-	text     bool
-}{
-	"testsuites": {map[string]int{"testsuite": -1}, []string{"name", "time", "tests", "failures", "errors"}, false},
-	"testsuite": {map[string]int{"testcase": -1}, []string{
-		"name!", "tests!", "failures!", "errors!", "skipped", "time", "timestamp", "hostname", "id", "package", "file"}, false},
-	"testcase":   {map[string]int{"skipped": 1, "error": 1, "failure": 1, "system-out": 1}, []string{"name!", "time", "classname", "group"}, false},
-	"failure":    {nil, []string{"type", "message"}, true},
-	"error":      {nil, []string{"type", "message"}, true},
-	"skipped":    {nil, []string{"type", "message"}, true},
-	"system-out": {nil, nil, true},
-}
-
-var surefireTime = regexp.MustCompile(`^[0-9]+\.[0-9]*$`)
-
-// checkJUnit walks the XML against the schema and counts cases by outcome.
-func checkJUnit(text string) (map[string]int, error) {
-	d := xml.NewDecoder(strings.NewReader(text))
-	d.Strict = true
-	var path []string
-	counts := map[string]int{}
-	var seen []map[string]int
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			name := e.Name.Local
-			shape, ok := junitShape[name]
-			if !ok || len(path) == 0 && name != "testsuites" {
-				return nil, fmt.Errorf("element %s in %v", name, path)
-			}
-			if len(path) > 0 {
-				parent := seen[len(seen)-1]
-				parent[name]++
-				most, ok := junitShape[path[len(path)-1]].children[name]
-				if !ok || most > 0 && parent[name] > most {
-					return nil, fmt.Errorf("element %s in %v, number %d", name, path, parent[name])
-				}
-			}
-			if err := checkAttrs(e, shape.attrs); err != nil {
-				return nil, err
-			}
-			counts[name]++
-			path, seen = append(path, name), append(seen, map[string]int{})
-		case xml.EndElement:
-			path, seen = path[:len(path)-1], seen[:len(seen)-1]
-		case xml.CharData:
-			if len(path) > 0 && !junitShape[path[len(path)-1]].text && strings.TrimSpace(string(e)) != "" {
-				return nil, fmt.Errorf("text %q in %v", e, path)
-			}
-		}
-	}
-	return counts, nil
-}
-
-func checkAttrs(e xml.StartElement, allowed []string) error {
-	for _, a := range e.Attr {
-		if !slices.Contains(allowed, a.Name.Local) && !slices.Contains(allowed, a.Name.Local+"!") {
-			return fmt.Errorf("%s has the attribute %s", e.Name.Local, a.Name.Local)
-		}
-		if a.Name.Local == "time" && !surefireTime.MatchString(a.Value) {
-			return fmt.Errorf("%s has the time %q", e.Name.Local, a.Value)
-		}
-	}
-	for _, must := range allowed {
-		name, required := strings.CutSuffix(must, "!")
-		if required && !slices.ContainsFunc(e.Attr, func(a xml.Attr) bool { return a.Name.Local == name }) {
-			return fmt.Errorf("%s lacks %s", e.Name.Local, name)
-		}
-	}
-	return nil
-}
-
-func TestJUnitFollowsTheSchema(t *testing.T) {
-	text := forms(t, gateOf(mixedKnown, 1, 1, mixed()...))["junit"]
-	counts, err := checkJUnit(text)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	// mixed: one as expected, one known, two that fail, one unknown, one that
-	// failed to run, one not played.
-	want := map[string]int{"testsuites": 1, "testsuite": 2, "testcase": 7, "failure": 2, "error": 1, "skipped": 2, "system-out": 4}
-	if fmt.Sprint(counts) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v\n%s", counts, want, text)
-	}
-	for _, say := range []string{
-		`<testcase name="basic, seed 3" classname="calm" time="0.250">`, `<failure type="exclusion/broken" message="c2 saw broken.">`,
-		"c1  r==*", "repeat: holdfast run calm --lock basic --seed 3", `tests="7" failures="2" errors="1" time="1.500"`,
-		`<testsuite name="slow-work" tests="2" failures="1" errors="0" skipped="1" time="0.500">`,
-		"<![CDATA[exclusion: broken: c2 saw broken.\nexclusion: overrun: c2 saw overrun.\nupdates: lost-update: c2 saw lost-update.\n\nrepeat: ",
-		`<skipped message="unknown, which is no pass: coverage: unknown (too few grants)">`,
-		`<skipped message="not played, which is no pass: the budget was used up">`,
-	} {
-		if !strings.Contains(text, say) {
-			t.Errorf("%q is missing in\n%s", say, text)
-		}
-	}
-	if _, err := checkJUnit(forms(t, hostileGate())["junit"]); err != nil {
-		t.Errorf("hostile: %v", err)
-	}
-	for _, bad := range []string{
-		"<testsuite/>", `<testsuites><testcase name="a"/></testsuites>`, `<testsuites><testsuite name="a" tests="1" failures="0"/></testsuites>`,
-		`<testsuites><testsuite name="a" tests="1" failures="0" errors="0">text</testsuite></testsuites>`, `<testsuites time="1s"/>`,
-	} {
-		if _, err := checkJUnit(bad); err == nil {
-			t.Errorf("the test takes %s", bad)
 		}
 	}
 }

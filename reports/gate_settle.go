@@ -238,6 +238,9 @@ func ReadGate(r io.Reader) (*Gate, error) {
 	if err := d.Decode(&g); err != nil {
 		return nil, fmt.Errorf("not a gate's document: %w", err)
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) { // two files in one, say: the second may hold what failed
+		return nil, errors.New("not a gate's document: something follows the document in the file; give merge one file a shard")
+	}
 	if g.Schema != GateSchema {
 		return nil, fmt.Errorf("not a gate's document: the schema is %q, not %s", g.Schema, GateSchema)
 	}

@@ -272,6 +272,9 @@ func TestShardsThatCannotBeJoined(t *testing.T) {
 		"the schema is": `{"schema": "holdfast/verdict/v1"}`, "not a gate's document": `[`,
 		"shards [3] of 2":      `{"schema": "holdfast/gate/v1", "shards": {"of": 2, "have": [3]}}`,
 		"the index 5 of 1 run": `{"schema": "holdfast/gate/v1", "suite": {"runs": 1}, "shards": {"of": 1, "have": [1]}, "cases": [{"index": 5}]}`,
+		// Somebody joined the files by hand: the second shard may be the one that failed.
+		"something follows": `{"schema": "holdfast/gate/v1", "shards": {"of": 2, "have": [1]}} {"schema": "holdfast/gate/v1"}`,
+		"follows the":       `{"schema": "holdfast/gate/v1", "shards": {"of": 2, "have": [1]}} x`,
 	} {
 		if _, err := ReadGate(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: got %v, want %q", text, err, say)

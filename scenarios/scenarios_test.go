@@ -72,12 +72,14 @@ func TestTheTable(t *testing.T) {
 	}
 	single := all(broke)
 	delete(single, "redlock")
+	lost := maps.Clone(single)
+	lost["reference"] = cell{broken, ""}
 	held := all(ok)
 	delete(held, "redlock")
 	table := map[string]map[string]cell{
 		"calm":                        all(ok),
-		"cluster-failover":            single,
-		"cluster-takeover":            single,
+		"cluster-failover":            lost,
+		"cluster-takeover":            lost,
 		"cluster-slot-migration":      held,
 		"cluster-as-independent":      {"redlock": {"unknown", "unknown"}},
 		"slow-work":                   but(over, map[string]cell{"watchdog": ok, "service": ok, "reference": ok}),

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that the tests find what they need beside Go: redis-server and
 # libfaketime for the runs on real servers, a C compiler for the race detector,
-# chromium for the tests of the HTML pages.
+# chromium for the tests of the HTML pages, xmllint for those of JUnit's XML.
 # It installs only what is missing, says what it does, uses sudo only when it
 # is not root, and leaves no system service running that was not there before.
 # Where something cannot be installed it says so and goes on: the tests that
@@ -19,6 +19,8 @@ have_faketime() {
 
 have_cc() { command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1; }
 
+have_xmllint() { command -v xmllint >/dev/null 2>&1; }
+
 # The names are those that the tests look for.
 have_browser() {
 	for name in chromium chromium-browser google-chrome google-chrome-stable headless-shell; do
@@ -31,6 +33,7 @@ missing() {
 	have_redis || printf ' redis-server'
 	have_faketime || printf ' libfaketime'
 	have_cc || printf ' gcc'
+	have_xmllint || printf ' libxml2-utils'
 	have_browser || printf ' chromium'
 }
 
@@ -41,7 +44,7 @@ as_root=""
 if [ "$(id -u)" != 0 ]; then
 	if ! command -v sudo >/dev/null 2>&1; then
 		say "missing:$wanted. Not root and no sudo: install them as root, for example"
-		say "  apt-get install -y --no-install-recommends redis-server libfaketime gcc libc6-dev chromium"
+		say "  apt-get install -y --no-install-recommends redis-server libfaketime gcc libc6-dev libxml2-utils chromium"
 		exit 0
 	fi
 	as_root="sudo"
@@ -96,10 +99,10 @@ if command -v apt-get >/dev/null 2>&1; then
 elif command -v dnf >/dev/null 2>&1; then
 	say "installing with dnf${as_root:+ (through sudo)}:$wanted"
 	# shellcheck disable=SC2046,SC2086 # a list of words
-	$as_root dnf install -y -q $(echo $wanted | sed 's/redis-server/redis/; s/chromium/chromium-headless/') >&2
+	$as_root dnf install -y -q $(echo $wanted | sed 's/redis-server/redis/; s/chromium/chromium-headless/; s/libxml2-utils/libxml2/') >&2
 elif command -v apk >/dev/null 2>&1; then
-	say "installing with apk${as_root:+ (through sudo)}: redis, chromium (libfaketime needs glibc, so real servers stay untested)"
-	$as_root apk add -q redis gcc musl-dev chromium font-dejavu >&2
+	say "installing with apk${as_root:+ (through sudo)}: redis, chromium, libxml2-utils (libfaketime needs glibc, so real servers stay untested)"
+	$as_root apk add -q redis gcc musl-dev chromium font-dejavu libxml2-utils >&2
 else
 	say "no package manager that is known here"
 fi

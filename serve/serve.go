@@ -35,10 +35,13 @@ var (
 	//go:embed assets/style.css
 	styleCSS string
 
-	funcs = template.FuncMap{"path": pathOf, "show": reports.Printable, "css": func() template.CSS { return template.CSS(styleCSS) }}
+	funcs = template.FuncMap{"path": pathOf, "show": reports.Printable, "parts": parts, "css": func() template.CSS { return template.CSS(page.Palette() + styleCSS) }}
 	list  = template.Must(template.New("list").Funcs(funcs).Parse(listHTML))
 	pair  = template.Must(template.New("compare").Funcs(funcs).Parse(compareHTML))
 )
+
+// parts are the parts of a run's name, between which a narrow page may break it.
+func parts(id string) []string { return strings.SplitAfter(id, "/") }
 
 // policy lets a page of ours run nothing and ask nobody. Reports bring a policy
 // of their own, which allows their one script.

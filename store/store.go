@@ -39,6 +39,10 @@ type Job struct {
 	Scenario string `json:"scenario"`
 	Lock     string `json:"lock"`
 	World    string `json:"world"`
+	// Servers is the address of the external world's servers, without a
+	// password. Address is the same with it, and is never stored.
+	Servers string `json:"servers,omitempty"`
+	Address string `json:"-"`
 	// Topology replaces the scenario's own; empty keeps it.
 	Topology string        `json:"topology,omitempty"`
 	Seed     uint64        `json:"seed"`

@@ -77,6 +77,7 @@ func TestRefused(t *testing.T) {
 		{"another completion", edns(ok, entry(0, "ok", "release", "nil", 2)), "line 2: process 0 called :acquire in line 1, but this completes :release", Jepsen},
 		{"two calls at once", edns(ok, ok), "line 2: process 0 calls again, although its call in line 1 has no completion", Jepsen},
 		{"retired", edns(ok, entry(0, "info", "acquire", "nil", 2), ok), "line 3: process 0 calls again, although the :info in line 2 retired it", Jepsen},
+		{"ok, but false", edns(ok, entry(0, "ok", "acquire", "false", 2)), "line 2: process 0 completes :acquire as :ok with the :value false", Jepsen},
 		{"back in time", edns(ok, entry(0, "ok", "acquire", "nil", 0)), "line 2: the call in line 1 is completed before it was made", Jepsen},
 		{"no time", "{:process 0 :type :invoke :f :acquire}", "line 1: the entry has no :time", Jepsen},
 		{"nil time", "\n{:process 0 :type :invoke :f :acquire :time nil}", "line 2: the entry has no :time", Jepsen},

@@ -156,8 +156,11 @@ func (j *jepsen) complete(who int64, word, name string, at int64, line int, v va
 	if outcome == sweep.Unknown {
 		j.retired[who] = line
 	}
-	if outcome != sweep.OK {
+	switch {
+	case outcome != sweep.OK:
 		return nil
+	case v.kind == truth && v.n == 0:
+		return j.errorAt(line, "process %d completes :%s as :ok with the :value false: that reads as done and as refused; a refusal is :fail", who, name)
 	}
 	return j.told(c, v, line)
 }

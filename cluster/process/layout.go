@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-io/holdfast/cluster"
 )
@@ -22,6 +23,14 @@ type layout struct {
 	boot func(ctx context.Context, w *World) error
 	// names of what a client's lock dials; nil means the nodes.
 	dialed []string
+}
+
+// layout of a config.
+func (c *Config) layout() (layout, bool) {
+	if c.Existing == nil {
+		return layoutOf(c.Topology)
+	}
+	return layout{node: existingServer{}}, slices.Contains(ExistingTopologies(), c.Topology)
 }
 
 // layoutOf is the table of topologies.

@@ -61,6 +61,11 @@ type Config struct {
 	Witnesses int
 	// Place is where the servers run; nil is this machine. The world closes it.
 	Place Place
+	// Existing are servers that run already, one for each node. The world does
+	// nothing to them but lead clients there, and removes the keys that contain
+	// KeyMark from them at its end.
+	Existing []Existing
+	KeyMark  string
 	// Dir is the scratch folder. [World.Close] removes it with all it holds.
 	// Empty means a new folder among the machine's temporary files.
 	Dir string
@@ -88,7 +93,7 @@ type Config struct {
 }
 
 func (c *Config) check() error {
-	l, known := layoutOf(c.Topology)
+	l, known := c.layout()
 	switch {
 	case !known:
 		return fmt.Errorf("topology %q: %w", c.Topology, cluster.ErrUnsupported)
@@ -100,6 +105,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("topology cluster has three primaries with a replica each, which is six nodes or more and not %d", c.Nodes)
 	case (l.witness == nil) != (c.Witnesses == 0):
 		return fmt.Errorf("%d witnesses in topology %s", c.Witnesses, c.Topology)
+	}
+	if c.Existing != nil && len(c.Existing) != c.Nodes {
+		return fmt.Errorf("%d servers for %d nodes", len(c.Existing), c.Nodes)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*World, error) {
 		proxies: make(map[cluster.Link]*proxy), clients: make(map[string]*child),
 		junctions: make(map[string]*junction), primary: cluster.NodeName(1),
 	}
-	w.layout, _ = layoutOf(cfg.Topology) // check has found it
+	w.layout, _ = cfg.layout() // check has found it
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if err := w.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the process world: %w", err), w.Close())
@@ -117,7 +117,11 @@ func (w *World) start(ctx context.Context) error {
 
 // takePlace is this machine unless the config names another.
 func (w *World) takePlace() error {
-	if w.place != nil {
+	switch {
+	case w.place != nil:
+		return nil
+	case w.cfg.Existing != nil:
+		w.place = elsewhere{gateway: w.host}
 		return nil
 	}
 	found, err := findTools()
@@ -140,6 +144,10 @@ func (w *World) makeNodes() error {
 		n, err := newNode(w, name, k, nodePort+i)
 		if err != nil {
 			return err
+		}
+		if w.cfg.Existing != nil {
+			n.addr = w.cfg.Existing[i].Addr
+			n.addrs[redisPort] = n.addr
 		}
 		if w.layout.traced && i < len(w.nodeNames) {
 			n.connect()
@@ -265,7 +273,12 @@ func (w *World) Dialed() []string {
 func (w *World) Clients() []string { return append([]string(nil), w.clientNames...) }
 
 // Abilities are what works here; see the package comment for what does not.
-func (w *World) Abilities() []cluster.Ability { return Abilities(w.cfg.Topology) }
+func (w *World) Abilities() []cluster.Ability {
+	if w.cfg.Existing != nil {
+		return ExistingAbilities()
+	}
+	return Abilities(w.cfg.Topology)
+}
 
 // Abilities of a topology's world, known without starting one.
 func Abilities(t cluster.Topology) []cluster.Ability {
@@ -354,6 +367,8 @@ func (w *World) close() error {
 	for _, r := range w.resource {
 		errs = append(errs, r.close())
 	}
+	// Not before the proxies are shut: what they still hold could arrive later.
+	errs = append(errs, w.removeKeys(ctx))
 	w.cancel()
 	errs = append(errs, each(slices.Collect(maps.Keys(w.nodes)), func(name string) error { return w.nodes[name].close(ctx) }))
 	if w.place != nil {

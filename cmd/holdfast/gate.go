@@ -202,6 +202,9 @@ func playGate(ctx context.Context, io streams, f gateFlags, g campaign.Gate) err
 			return fmt.Errorf("--out %s: %w", f.out, err)
 		}
 	}
+	if err := f.told.clear(); err != nil {
+		return err
+	}
 	defer context.AfterFunc(ctx, func() { fmt.Fprintln(io.err, interruptedRuns) })()
 	var list []store.Job
 	for _, j := range jobs {

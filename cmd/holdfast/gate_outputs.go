@@ -61,6 +61,25 @@ func (o *gateOutputs) validate(try string) error {
 	return nil
 }
 
+// clear takes away what a gate before has written, so that nobody takes it for
+// the result of one that is killed. Only files go, and not GitHub's, which is
+// appended to.
+func (o *gateOutputs) clear() error {
+	for _, path := range []string{o.document, o.junit, o.summary} {
+		if path == "" || path == o.summary && path == os.Getenv(githubSummary) {
+			continue
+		}
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // nothing is there, or nothing that can be old
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove the result of the gate before: %w", err)
+		}
+	}
+	return nil
+}
+
 // tell writes the result everywhere it should go, and gives the exit code. A
 // place that fails does not keep the result from the others.
 func (o *gateOutputs) tell(io streams, g *reports.Gate) error {

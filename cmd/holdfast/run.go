@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/cluster/process"
+	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
@@ -36,6 +37,7 @@ holdfast report writes it for any other.`,
   holdfast run kleppmann-gc-pause --lock redlock,reference --format json
   holdfast run calm --lock all --seeds 20
   holdfast run kleppmann-clock-jump --on process
+  holdfast run kleppmann-gc-pause --on redis://localhost:6379
   holdfast run ./my-scenario.yaml --lock basic --seed 7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -60,6 +62,9 @@ holdfast report writes it for any other.`,
 func run(ctx context.Context, io streams, sel selection, names []string) error {
 	jobs, err := sel.plan(names, "holdfast run --help")
 	if err != nil {
+		return err
+	}
+	if err := sel.prepare(ctx, io); err != nil {
 		return err
 	}
 	runs := play(ctx, io, sel, jobs)
@@ -113,11 +118,6 @@ func (s *selection) plan(names []string, help string) ([]store.Job, error) {
 		}
 		from[dir] = name
 	}
-	if s.world == string(cluster.Process) {
-		if err := process.Available(); err != nil {
-			return nil, fmt.Errorf("--on process: %w", err)
-		}
-	}
 	if s.out != "" {
 		if err := store.CheckRoot(s.out); err != nil {
 			return nil, fmt.Errorf("--out %s: %w", s.out, err)
@@ -125,6 +125,37 @@ func (s *selection) plan(names []string, help string) ([]store.Job, error) {
 	}
 	return jobs, nil
 }
+
+// prepare says what real servers are about to see, and that they are not there
+// before the first run rather than after it.
+func (s *selection) prepare(ctx context.Context, io streams) error {
+	at := s.servers()
+	if at == "" {
+		if s.world == string(cluster.Process) {
+			if err := process.Available(); err != nil {
+				return fmt.Errorf("--on process: %w", err)
+			}
+		}
+		return nil
+	}
+	servers, err := process.ParseServers(at)
+	if err != nil {
+		return err // validate has parsed it before
+	}
+	if err := process.CheckServers(ctx, servers); err != nil {
+		return fmt.Errorf("--on %s: %w", process.Redacted(at), err)
+	}
+	fmt.Fprintf(io.err, existingWarning, process.Redacted(at), harness.NewMark())
+	return nil
+}
+
+// existingWarning is said before anything is written to servers that are not
+// ours.
+const existingWarning = `holdfast: locks will be taken on %s.
+  written  keys with "holdfast:" and a number in their names, such as basic:%sorders; every run removes its own
+  done     clients are paused, cut off and delayed in proxies on this machine; nothing else is done to the servers
+  not seen what the servers do: checks that need it are not judged
+`
 
 // interruptedRuns is said at Ctrl-C.
 const interruptedRuns = "\nholdfast: interrupted: healing the faults and keeping what was recorded; once more to end at once"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 	"github.com/holdfast-io/holdfast/suite"
@@ -65,7 +66,7 @@ func unique(words []string) []string {
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
-	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time) or process (real redis-server)")
+	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time), process (real redis-server), or servers that run already: redis://host:port,host:port")
 	f.StringVar(&s.topology, "topology", "", "topology instead of the scenario's own: single, replicated, independent, sentinel, cluster")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to run, counting up from --seed")
@@ -88,6 +89,14 @@ func complete(cmd *cobra.Command, flag string, words func() []string) {
 	if err != nil {
 		panic(err) // the flag was defined a few lines above
 	}
+}
+
+// servers is the address of servers that run already, if that is the world.
+func (s *selection) servers() string {
+	if strings.HasPrefix(s.world, "redis://") || strings.HasPrefix(s.world, "rediss://") {
+		return s.world
+	}
+	return ""
 }
 
 func worldNames() []string { return []string{string(cluster.Sim), string(cluster.Process)} }
@@ -122,7 +131,11 @@ func formatNames() []string { return []string{"text", "json", "markdown"} }
 
 // validate checks the flags' words.
 func (s *selection) validate(try string) error {
-	if !slices.Contains(worldNames(), s.world) {
+	if at := s.servers(); at != "" {
+		if _, err := process.ParseServers(at); err != nil {
+			return usage(try, "--on: %v", err)
+		}
+	} else if !slices.Contains(worldNames(), s.world) {
 		return unknownWord("world", s.world, worldNames(), try)
 	}
 	if s.topology != "" && !slices.Contains(topologyNames(), s.topology) {
@@ -214,12 +227,14 @@ func lockWords(words []string, try string) ([]string, error) {
 // jobs lists the runs for one scenario.
 func (s *selection) jobs(name string, locks []string) []store.Job {
 	var out []store.Job
+	one := store.Job{Scenario: name, World: s.world, Topology: s.topology, TTL: s.ttl}
+	if at := s.servers(); at != "" {
+		one.World, one.Servers, one.Address = string(cluster.External), process.Redacted(at), at
+	}
 	for _, lock := range locks {
 		for i := range s.seeds {
-			out = append(out, store.Job{
-				Scenario: name, Lock: lock, World: s.world, Topology: s.topology,
-				Seed: s.seed + uint64(i), TTL: s.ttl,
-			})
+			one.Lock, one.Seed = lock, s.seed+uint64(i)
+			out = append(out, one)
 		}
 	}
 	return out

@@ -57,8 +57,16 @@ type victim struct {
 func launch(t *testing.T) *victim {
 	t.Helper()
 	needServers(t)
-	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: t.TempDir(), began: time.Now(), known: map[int]string{}}
-	v.cmd = exec.Command(binary, "run", write(t, "breaking.yaml", breaking), "--on", "process", "--lock", "basic", "--ttl", leases.String())
+	v := start(t, t.TempDir(), "run", write(t, "breaking.yaml", breaking), "--on", "process", "--lock", "basic", "--ttl", leases.String())
+	v.awaitBreakage()
+	return v
+}
+
+// start starts a command line in a folder.
+func start(t *testing.T, dir string, args ...string) *victim {
+	t.Helper()
+	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: dir, began: time.Now(), known: map[int]string{}}
+	v.cmd = exec.Command(binary, args...)
 	v.cmd.Dir, v.cmd.Stdout, v.cmd.Stderr = v.dir, v.file("stdout"), v.file("stderr")
 	v.cmd.Env = append(os.Environ(), v.mark, "TMPDIR="+v.temp)
 	if err := v.cmd.Start(); err != nil {
@@ -76,10 +84,15 @@ func launch(t *testing.T) *victim {
 			}
 		}
 	})
+	return v
+}
+
+// awaitBreakage waits until the scenario breaking has struck.
+func (v *victim) awaitBreakage() {
+	v.t.Helper()
 	v.await("a stopped worker and a stopped server", func() bool {
 		return len(v.stopped("worker")) == 1 && len(v.stopped("redis-server")) == 1
 	})
-	return v
 }
 
 // file takes one of the program's streams: tests read it while it runs.

@@ -52,7 +52,7 @@ func TestMatrixInABrowser(t *testing.T) {
 	for _, c := range []struct {
 		name, theme   string
 		width, height int64
-	}{{"dark", "dark", 1280, 900}, {"narrow", "light", 390, 844}, {"light", "light", 1280, 900}} {
+	}{{"dark", "dark", 1280, 900}, {"narrow-dark", "dark", 390, 844}, {"narrow", "light", 390, 844}, {"light", "light", 1280, 900}} {
 		b.look(c.theme, c.width, c.height)
 		b.fits("the matrix " + c.name)
 		b.picture("matrix-" + c.name)

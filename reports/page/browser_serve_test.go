@@ -45,10 +45,20 @@ func TestServeInABrowser(t *testing.T) {
 	for _, c := range []struct {
 		name, theme   string
 		width, height int64
-	}{{"list-dark", "dark", 1280, 900}, {"list-narrow", "light", 390, 844}, {"list-light", "light", 1280, 900}} {
+	}{{"list-dark", "dark", 1280, 900}, {"list-narrow-dark", "dark", 390, 844}, {"list-narrow", "light", 390, 844}, {"list-light", "light", 1280, 900}} {
 		b.look(c.theme, c.width, c.height)
 		b.fits(c.name)
 		b.picture(c.name)
+		if c.width > 600 {
+			continue
+		}
+		// Nothing of a run has to be scrolled to, or lies under the head of the table.
+		if got := ask[string](b, `[...document.querySelectorAll(".runs td, .runs td *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.innerText).join()`); got != "" {
+			t.Errorf("%s: beyond the right edge: %s", c.name, got)
+		}
+		if ask[float64](b, `document.querySelector(".runs thead").getBoundingClientRect().right`) > 0 {
+			t.Errorf("%s: the head of the table lies over the runs", c.name)
+		}
 	}
 
 	b.do(chromedp.SetValue(chromedp.CSS("select[name=lock]"), "basic"), chromedp.Click(chromedp.CSS(".filters button")),
@@ -76,7 +86,7 @@ func TestServeInABrowser(t *testing.T) {
 	for _, c := range []struct {
 		name, theme   string
 		width, height int64
-	}{{"compare-light", "light", 1280, 900}, {"compare-narrow", "dark", 390, 844}} {
+	}{{"compare-light", "light", 1280, 900}, {"compare-dark", "dark", 1280, 900}, {"compare-narrow", "light", 390, 844}, {"compare-narrow-dark", "dark", 390, 844}} {
 		b.look(c.theme, c.width, c.height)
 		b.fits(c.name)
 		b.picture(c.name)

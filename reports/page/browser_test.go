@@ -205,7 +205,7 @@ func TestPicturesOfReports(t *testing.T) {
 		for _, c := range []struct {
 			name, theme   string
 			width, height int64
-		}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"narrow", "light", 390, 844}} {
+		}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"narrow", "light", 390, 844}, {"narrow-dark", "dark", 390, 844}} {
 			b.look(c.theme, c.width, c.height)
 			b.fits(run[0] + " " + c.name)
 			b.picture(run[0] + "-" + c.name)

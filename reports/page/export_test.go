@@ -3,7 +3,7 @@ package page
 // What the tests outside the package look at. They are outside because they
 // play real runs, and what plays runs imports this package.
 var (
-	PageCSS = pageCSS
+	PageCSS = styleCSS
 	LogicJS = logicJS
 	ViewJS  = viewJS
 	Script  = script

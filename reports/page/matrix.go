@@ -57,7 +57,7 @@ type seen struct{ Scenario, ID string }
 // can be moved together.
 func WriteMatrix(w io.Writer, m reports.Matrix, folder string) error {
 	t := table{
-		Policy: stillPolicy, CSS: template.CSS(pageCSS + matrixCSS), Title: "Locks against scenarios",
+		Policy: stillPolicy, CSS: template.CSS(styleCSS + matrixCSS), Title: "Locks against scenarios",
 		Key: "The cells show " + shown(m.Key()), Tally: shown(m.Tally),
 	}
 	for _, r := range m.Rows {

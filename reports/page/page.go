@@ -27,6 +27,8 @@ import (
 var (
 	//go:embed assets/page.html
 	pageHTML string
+	//go:embed assets/palette.css
+	paletteCSS string
 	//go:embed assets/page.css
 	pageCSS string
 	//go:embed assets/logic.js
@@ -36,10 +38,16 @@ var (
 	//go:embed assets/view.js
 	viewJS string
 
+	styleCSS = paletteCSS + pageCSS
+
 	layout = template.Must(template.New("page").Parse(pageHTML))
 	script = logicJS + chartJS + viewJS
 	policy = contentPolicy(script)
 )
+
+// Palette is the style sheet with the colours of all pages, as custom
+// properties, light and dark.
+func Palette() string { return paletteCSS }
 
 // contentPolicy allows the one script by its hash, and no request at all. A
 // name that found a way into the markup still could not run or fetch anything.
@@ -145,7 +153,7 @@ func (c *content) draw(r reports.Run, h *history.History) (err error) {
 func tell(r reports.Run) content {
 	s := reports.Tell(r, mostTold)
 	c := content{
-		Policy: policy, CSS: template.CSS(pageCSS), JS: template.JS(script),
+		Policy: policy, CSS: template.CSS(styleCSS), JS: template.JS(script),
 		Word: shown(s.Word), Detail: shown(s.Detail), Class: classOf(r.Verdict),
 		Standing: s.Standing.String(), StandingClass: "violation",
 		Scenario: shown(r.Scenario), Lock: shown(r.Lock), Seed: r.Seed, About: shown(r.About),
