@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -108,6 +109,7 @@ func (tr *tracer) session() error {
 	if err := tr.connected(ctx); err != nil {
 		return err
 	}
+	tr.failSyncs() // what was sent before the stream began is not in it
 	for {
 		line, push, err := readItem(r)
 		if err != nil {
@@ -298,16 +300,27 @@ func (tr *tracer) reportAll(cmd string) {
 	}
 }
 
-// sync waits until a command of ours has come back through the stream.
+// sync waits until a command of ours has come back through the stream. A stream
+// that was begun anew meanwhile may have lost it: then it is sent again.
 func (tr *tracer) sync(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, waitBound)
+	defer cancel()
+	for {
+		err := tr.mark(ctx)
+		if !errors.Is(err, errTraceLost) || sleep(ctx, roleEvery/10) != nil {
+			return err
+		}
+	}
+}
+
+// mark sends the command once, and waits for it.
+func (tr *tracer) mark(ctx context.Context) error {
 	done := make(chan error, 1)
 	tr.mu.Lock()
 	tr.syncCount++
 	mark := fmt.Sprintf("%s-%s-%d", "holdfast-sync", tr.node.name, tr.syncCount)
 	tr.syncs[mark] = done
 	tr.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, waitBound)
-	defer cancel()
 	if err := tr.node.direct.Echo(ctx, mark).Err(); err != nil {
 		return err
 	}
