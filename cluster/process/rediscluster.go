@@ -73,7 +73,7 @@ func bootCluster(ctx context.Context, w *World) error {
 	if err := w.startAll(ctx, w.nodeNames); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*waitBound)
+	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()
 	shards := shardsOf(len(w.nodeNames))
 	for i, name := range w.nodeNames {
@@ -88,8 +88,10 @@ func bootCluster(ctx context.Context, w *World) error {
 			return fmt.Errorf("node %s: set its epoch: %w", name, err)
 		}
 	}
-	if err := w.meet(ctx); err != nil {
-		return err
+	for i, name := range w.nodeNames {
+		if err := w.meet(ctx, name, w.nodeNames[i+1:]); err != nil {
+			return err
+		}
 	}
 	for i, name := range w.nodeNames[shards:] {
 		if err := w.nodes[name].replicate(ctx, w.nodes[w.nodeNames[i%shards]]); err != nil {
@@ -99,22 +101,23 @@ func bootCluster(ctx context.Context, w *World) error {
 	return w.awaitCluster(ctx)
 }
 
-// meet introduces every node to every other, so that none has to wait until
-// word of it gets around.
-func (w *World) meet(ctx context.Context) error {
-	for i, from := range w.nodeNames {
-		for _, to := range w.nodeNames[i+1:] {
-			host, port, err := w.announced(to, 0)
-			if err != nil {
-				return err
-			}
-			_, bus, err := w.announced(to, 1)
-			if err != nil {
-				return err
-			}
-			if err := w.nodes[from].direct.Do(ctx, "CLUSTER", "MEET", host, port, bus).Err(); err != nil {
-				return fmt.Errorf("node %s: meet %s: %w", from, to, err)
-			}
+// meet introduces a node to others, so that it has not to wait until word of
+// them gets around. To meet somebody twice does no harm.
+func (w *World) meet(ctx context.Context, from string, others []string) error {
+	for _, to := range others {
+		if to == from {
+			continue
+		}
+		host, port, err := w.announced(to, 0)
+		if err != nil {
+			return err
+		}
+		_, bus, err := w.announced(to, 1)
+		if err != nil {
+			return err
+		}
+		if err := w.nodes[from].direct.Do(ctx, "CLUSTER", "MEET", host, port, bus).Err(); err != nil {
+			return fmt.Errorf("node %s: meet %s: %w", from, to, err)
 		}
 	}
 	return nil
@@ -126,10 +129,16 @@ func (n *node) replicate(ctx context.Context, primary *node) error {
 	if err != nil {
 		return err
 	}
-	for {
+	for met := time.Now(); ; {
 		err := n.direct.ClusterReplicate(ctx, id).Err()
 		if err == nil {
 			return nil
+		}
+		if time.Since(met) > 2*nodeTimeout { // see awaitCluster
+			if err := n.w.meet(ctx, n.name, []string{primary.name}); err != nil {
+				return err
+			}
+			met = time.Now()
 		}
 		if ctxErr := sleep(ctx, 10*time.Millisecond); ctxErr != nil {
 			return fmt.Errorf("node %s: copy %s: %w (last: %w)", n.name, primary.name, ctxErr, err)
@@ -146,14 +155,23 @@ func (n *node) id(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// awaitCluster waits until every node serves and knows who copies whom.
+// awaitCluster waits until every node serves and knows who copies whom. An
+// introduction is forgotten when it takes longer than the node time-out, as it
+// may on a busy machine, and one of the two may know the other by then: it is
+// made again.
 func (w *World) awaitCluster(ctx context.Context) error {
 	err := each(w.nodeNames, func(name string) error {
-		n := w.nodes[name]
+		n, met := w.nodes[name], time.Now()
 		for {
 			why := w.unready(ctx, n)
 			if why == nil {
 				return nil
+			}
+			if time.Since(met) > 2*nodeTimeout {
+				if err := w.meet(ctx, name, w.nodeNames); err != nil {
+					return err
+				}
+				met = time.Now()
 			}
 			if ctxErr := sleep(ctx, 10*time.Millisecond); ctxErr != nil {
 				return fmt.Errorf("node %s is not part of the cluster: %w (last: %w): %s", name, ctxErr, why, n.logTail())
