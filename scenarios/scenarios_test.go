@@ -80,6 +80,7 @@ func TestTheTable(t *testing.T) {
 		"calm":                        all(ok),
 		"cluster-failover":            lost,
 		"cluster-takeover":            lost,
+		"cluster-failover-forced":     held,
 		"cluster-slot-migration":      held,
 		"cluster-as-independent":      {"redlock": {"unknown", "unknown"}},
 		"slow-work":                   but(over, map[string]cell{"watchdog": ok, "service": ok, "reference": ok}),

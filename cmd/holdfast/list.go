@@ -133,7 +133,14 @@ func takeInventory(args []string) (inventory, error) {
 }
 
 func listWorlds() []listedWorld {
-	real := listedWorld{Name: string(cluster.Process), Available: true, Abilities: process.Abilities(cluster.Replicated)}
+	real := listedWorld{Name: string(cluster.Process), Available: true}
+	for _, t := range append([]cluster.Topology{cluster.Replicated}, process.Topologies()...) { // replicated has most
+		for _, a := range process.Abilities(t) {
+			if !slices.Contains(real.Abilities, a) {
+				real.Abilities = append(real.Abilities, a)
+			}
+		}
+	}
 	if err := process.Available(); err != nil {
 		real.Available, real.Reason = false, err.Error()
 	}

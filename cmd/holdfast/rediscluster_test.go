@@ -42,8 +42,10 @@ func TestRedisCluster(t *testing.T) {
 		{Scenario: "cluster-slot-migration", Lock: "basic"},
 		{Scenario: "cluster-slot-migration", Lock: "basic+fence"},
 		{Scenario: "cluster-as-independent", Lock: "redlock"},
+		{Scenario: "cluster-failover-forced", Lock: "basic"},
 		{Scenario: path, Lock: "basic+fence"},
 	}
+	const migrations, given, crossing = 2, 4, 6 // places in the list
 	for i := range jobs {
 		jobs[i].World, jobs[i].Seed = "process", 1
 	}
@@ -63,22 +65,22 @@ func TestRedisCluster(t *testing.T) {
 		}
 		t.Logf("%s: %s, %.1fs", name, told(r), r.WallSeconds)
 	}
-	for _, r := range runs[2:4] {
+	for _, r := range runs[migrations : migrations+2] {
 		if h := storyOf(t, r); h.Header.Moved == 0 || h.Header.Asked == 0 {
 			t.Errorf("%s: clients were told MOVED %d times and ASK %d times", r.Lock, h.Header.Moved, h.Header.Asked)
 		}
 	}
-	if !strings.Contains(complaints(runs[4]), "are one cluster: n1, n2, n3, n4, n5, n6 (n4 copies n1, n5 copies n2, n6 copies n3)") {
-		t.Errorf("redlock on the nodes of a cluster:\n%s", complaints(runs[4]))
+	if !strings.Contains(complaints(runs[given]), "are one cluster: n1, n2, n3, n4, n5, n6 (n4 copies n1, n5 copies n2, n6 copies n3)") {
+		t.Errorf("redlock on the nodes of a cluster:\n%s", complaints(runs[given]))
 	}
 	refused := 0
-	for _, e := range storyOf(t, runs[5]).Events {
+	for _, e := range storyOf(t, runs[crossing]).Events {
 		if e.Op != nil && strings.Contains(e.Op.Error, "CROSSSLOT") {
 			refused++
 		}
 	}
 	if refused == 0 {
-		t.Errorf("a script with keys in two slots was never refused: %s", told(runs[5]))
+		t.Errorf("a script with keys in two slots was never refused: %s", told(runs[crossing]))
 	}
 }
 
