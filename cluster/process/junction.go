@@ -151,6 +151,9 @@ func (j *junction) close() error {
 
 // caller names the server or the client at the other end of a connection.
 func (w *World) caller(c net.Conn) string {
+	if name := w.bySource(c); name != "" {
+		return name
+	}
 	if name := w.place.Caller(c); name != "" {
 		return name
 	}

@@ -55,7 +55,42 @@ func (clusterServer) program(_ context.Context, n *node) (Program, error) {
 		// The trace reads what is moved from one node to another.
 		"--rdbcompression", "no",
 	)
+	if source := n.w.sourceOf(n.name); source != "" {
+		args = append(args, "--bind-source-addr", source)
+	}
 	return Program{Server: n.name, Path: redisPath, Args: args, Dir: n.dir}, nil
+}
+
+// sourceOf is the address that a node dials from, on this machine: one of its
+// own, by which a junction knows it at once. To ask the kernel whose a connection
+// is takes a look at all of the machine's, and the nodes of a cluster dial one
+// that is dead ten times a second each. The world's own address is 127.77.x.y,
+// and no other world has that x and y.
+func (w *World) sourceOf(name string) string {
+	if _, ok := w.place.(*local); !ok {
+		return ""
+	}
+	i := slices.Index(w.servers(), name)
+	_, rest, ok := strings.Cut(w.host, ".77.")
+	if i < 0 || !ok {
+		return ""
+	}
+	const first = 78
+	return fmt.Sprintf("127.%d.%s", first+i, rest)
+}
+
+// bySource names the node that a connection comes from, by its address.
+func (w *World) bySource(c net.Conn) string {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil || !w.clustered() {
+		return ""
+	}
+	for _, name := range w.servers() {
+		if source := w.sourceOf(name); source == host && source != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // identity are the files that a node keeps that loses its data: without its

@@ -239,6 +239,27 @@ func TestClientsAreCutOneByOne(t *testing.T) {
 	must(t, two.Get(ctx, clusterLock).Err())
 }
 
+// TestNodesDialFromAddressesOfTheirOwn: a junction knows them without asking the
+// kernel.
+func TestNodesDialFromAddressesOfTheirOwn(t *testing.T) {
+	w := startCluster(t)
+	known := make(map[string]bool)
+	for _, j := range w.junctions {
+		j.mu.Lock()
+		for c := range j.conns {
+			if name := w.bySource(c); name != "" {
+				known[name] = true
+			}
+		}
+		j.mu.Unlock()
+	}
+	for _, name := range w.Nodes() {
+		if !known[name] {
+			t.Errorf("no connection is known for one of %s by where it comes from", name)
+		}
+	}
+}
+
 func TestStandingOfNodes(t *testing.T) {
 	w := startCluster(t)
 	given, err := w.Standing(t.Context())
