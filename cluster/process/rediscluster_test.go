@@ -306,7 +306,7 @@ func TestUndump(t *testing.T) {
 	must(t, c.ConfigSet(ctx, "rdbcompression", "no").Err())
 	long := strings.Repeat("token", 100)
 	must(t, c.MSet(ctx, "text", "token", "long", long, "number", "77", "negative", "-300", "large", "1234567").Err())
-	must(t, c.HSet(ctx, "hash", "c1", "1", "c2", "-5", "c3", "70000", "c4", long, "c5", "4000", "c6", "99999999999").Err())
+	must(t, c.HSet(ctx, "hash", "c1", "1", "c2", "-5", "c3", "70000", "c4", long, "c5", "4000", "c6", "99999999999", "c7", "-3000").Err())
 	must(t, c.ZAdd(ctx, "zset", redis.Z{Score: 1.5, Member: "a"}, redis.Z{Score: 1700000000000, Member: "b"}).Err())
 	must(t, c.LPush(ctx, "list", "x").Err())
 	wide := make(map[string]string)
@@ -317,7 +317,7 @@ func TestUndump(t *testing.T) {
 	for name, want := range map[string]key{
 		"text": {kind: text, value: "token"}, "long": {kind: text, value: long}, "number": {kind: text, value: "77"},
 		"negative": {kind: text, value: "-300"}, "large": {kind: text, value: "1234567"},
-		"hash": {kind: hash, fields: map[string]string{"c1": "1", "c2": "-5", "c3": "70000", "c4": long, "c5": "4000", "c6": "99999999999"}},
+		"hash": {kind: hash, fields: map[string]string{"c1": "1", "c2": "-5", "c3": "70000", "c4": long, "c5": "4000", "c6": "99999999999", "c7": "-3000"}},
 		"zset": {kind: sorted, fields: map[string]string{"a": "1.5", "b": "1700000000000"}},
 		"list": {kind: other}, "wide": {kind: hash, fields: wide},
 	} {
