@@ -130,9 +130,9 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 		if r.Skip != nil && r.Skip(jobs[i]) {
 			continue
 		}
-		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Keep: r.Keep})
+		run, err := r.playIn(ctx, &c, orderOf(jobs[i], r.Keep))
 		if err != nil && strings.Contains(err.Error(), foreignBubble) {
-			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Keep: r.Keep}) // in a fresh child, for the last one is dead
+			run, err = r.playIn(ctx, &c, orderOf(jobs[i], r.Keep)) // in a fresh child, for the last one is dead
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -204,7 +204,14 @@ const childDied = "the child process died"
 // order is one line to a child.
 type order struct {
 	Job store.Job `json:"job"`
+	// Password of the job's resource, which the job does not tell.
+	Password string `json:"password,omitempty"`
 	Keep
+}
+
+// orderOf hands on all that a child needs.
+func orderOf(j store.Job, k Keep) order {
+	return order{Job: j, Password: j.Resource.Password(), Keep: k}
 }
 
 // child is a process that plays jobs.
@@ -322,6 +329,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("job %q: %w", bytes.TrimSpace(line), err)
 		}
+		o.Job.Resource = o.Job.Resource.WithPassword(o.Password)
 		run, _ := o.Keep.Play(ctx, o.Job)
 		reply, err := json.Marshal(run)
 		if err != nil {

@@ -60,7 +60,7 @@ type cell struct{ exclusion, updates string }
 var (
 	ok      = cell{exclusion: pass, updates: pass}
 	late    = cell{exclusion: pass, updates: lost}
-	fenced  = cell{exclusion: checker.Overrun, updates: pass}
+	fenced  = cell{exclusion: checker.Overrun, updates: pass} // by a fence, or by the version
 	overrun = cell{exclusion: checker.Overrun, updates: lost}
 	broken  = cell{exclusion: checker.Broken, updates: lost}
 	// brokenOnly: its holder learns of the loss before it writes.
@@ -121,6 +121,17 @@ func promised() map[string]map[string]cell {
 		"script-flush":       each(ok, append(six, "evalsha-without-fallback")...),
 		"majority-down":      each(ok, "redlock"),
 		"out-of-memory":      each(ok, "basic", "reference"),
+
+		"redlock-slow-votes":       each(ok, "redlock"),
+		"redlock-clock-rate-10":    each(broken, "redlock"),
+		"redlock-clock-rate-50":    each(broken, "redlock"),
+		"redlock-clock-slew":       each(ok, "redlock"),
+		"redlock-fsync-always":     each(ok, "redlock"),
+		"redlock-fsync-everysec":   each(broken, "redlock"),
+		"redlock-partitions":       each(ok, "redlock"),
+		"redlock-lost-vote":        each(ok, "redlock"),
+		"check-and-set-pause":      join(each(fenced, "basic", "redlock"), each(ok, "reference")),
+		"check-and-set-late-write": each(ok, "basic", "redlock", "reference"),
 
 		"opposite-orders":           each(ok, append(six, "fair", "rwlock")...),
 		"permits":                   join(each(permits, "semaphore"), each(crowded, "semaphore+client-time")),

@@ -42,6 +42,7 @@ type procRun struct {
 	mark    string       // in every key on servers that are not ours
 	start   atomic.Int64 // on the machine's monotonic clock
 	rec     *history.Recorder
+	store   Store
 	world   *process.World
 	driver  *nemesis.Driver
 	live    *liveness
@@ -109,19 +110,29 @@ func (r *procRun) redirects(ctx context.Context) error {
 	return nil
 }
 
+// close ends the world first: nobody calls the store any more then.
 func (r *procRun) close() error {
-	if r.world == nil {
-		return nil
+	var err error
+	if r.world != nil {
+		err = r.world.Close()
 	}
-	return r.world.Close()
+	if r.store != nil {
+		err = errors.Join(err, closeStore(r.store))
+	}
+	return err
 }
 
 func (r *procRun) setUp(ctx context.Context) error {
 	cfg := r.cfg
 	nodes := cfg.nodes()
-	r.header = cfg.header(nodes)
+	store, err := cfg.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	r.store = store
+	r.header = cfg.header(nodes, store)
 	r.rec.SetHeader(r.header)
-	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
+	door := NewResource(store, func(ev history.Event) { r.rec.Record(ev) }, r.fail)
 	existing := cfg.Existing
 	if cfg.World == cluster.External {
 		existing = existing[:nodes]
@@ -136,7 +147,7 @@ func (r *procRun) setUp(ctx context.Context) error {
 			ev.Clock -= start
 			r.rec.Append(history.Event{T: max(at-start, 0), Server: &ev})
 		},
-		ResourceHandler: resource.Session,
+		ResourceHandler: door.Session,
 		OnClientExit:    r.exited,
 	})
 	if err != nil {

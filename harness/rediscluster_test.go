@@ -16,11 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// reply is an answer of a server.
-type reply string
+// said is an answer of a server.
+type said string
 
-func (r reply) Error() string { return string(r) }
-func (reply) RedisError()     {}
+func (r said) Error() string { return string(r) }
+func (said) RedisError()     {}
 
 func TestFinalErrors(t *testing.T) {
 	s := &sentOnce{}
@@ -29,7 +29,7 @@ func TestFinalErrors(t *testing.T) {
 			t.Errorf("%s comes back as %v, which go-redis knows and sends again", name, got)
 		}
 	}
-	for _, err := range []error{nil, redis.Nil, reply("MOVED 105 127.0.0.1:7001"), context.Canceled} {
+	for _, err := range []error{nil, redis.Nil, said("MOVED 105 127.0.0.1:7001"), context.Canceled} {
 		if got := s.final(t.Context(), err); !errors.Is(got, err) {
 			t.Errorf("%v comes back as %v", err, got)
 		}

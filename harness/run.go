@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/resource"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -37,6 +38,8 @@ type Config struct {
 	TTL time.Duration
 	// Topology replaces the scenario's own for the lock; empty keeps it.
 	Topology cluster.Topology
+	// Resource is where the protected resource lives; zero is this process.
+	Resource resource.Place
 	// Dir is for what a world of real servers writes while it runs.
 	Dir string
 	// Existing are the servers of the external world.
@@ -114,7 +117,7 @@ var ErrInterrupted = errors.New("interrupted")
 const LockName = scenarios.LockName
 
 // header describes the run in its history.
-func (c Config) header(nodes int) history.Header {
+func (c Config) header(nodes int, store Store) history.Header {
 	s := c.Scenario
 	ttl := s.Workload.LockTTL.Of(c.TTL)
 	if ttl <= 0 { // nobody can promise it, and a history has a TTL
@@ -123,10 +126,10 @@ func (c Config) header(nodes int) history.Header {
 	deep := s.Workload.Deep() > 1 || s.Workload.Wide() > 1
 	return history.Header{
 		Kind: string(c.Lock.Kind), Permits: c.Lock.Permits, Reentrant: deep && c.Lock.Promises.Reentrant == "yes",
-		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
+		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource, ResourceStore: c.Resource.String(),
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
-		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
+		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(store),
 	}
 }
 
@@ -175,8 +178,11 @@ func (c Config) abilities() []string {
 }
 
 // versions of what decides the outcome.
-func versions() map[string]string {
+func versions(store Store) map[string]string {
 	out := map[string]string{}
+	if v := store.Version(); v != "" {
+		out["resource_store"] = v
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return out
@@ -195,6 +201,9 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
+	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
+		return fmt.Sprintf("the %s world has no %s", c.World, store)
+	}
 	if !slices.Contains(topologies, c.Topology) {
 		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)
 	}

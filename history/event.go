@@ -21,11 +21,14 @@ type Header struct {
 	Schema   string `json:"schema"`
 	Scenario string `json:"scenario"`
 	Lock     string `json:"lock"`
-	// Resource is "plain" or "guarded".
+	// Resource is "plain", "guarded" or "checked".
 	Resource string `json:"resource"`
-	World    string `json:"world"`
-	Topology string `json:"topology"`
-	Nodes    int    `json:"nodes"`
+	// ResourceStore is where the resource lived, without any password; empty
+	// is the harness itself.
+	ResourceStore string `json:"resource_store,omitempty"`
+	World         string `json:"world"`
+	Topology      string `json:"topology"`
+	Nodes         int    `json:"nodes"`
 	// Quorum is how many nodes have to carry a token; 0 means a majority of
 	// independent nodes, and one node otherwise. A lock that knows of one node
 	// only needs one of five.

@@ -29,6 +29,7 @@ const Default = "default"
 const (
 	Plain   = "plain"   // takes every write
 	Guarded = "guarded" // refuses a write whose fence is older than one it has seen
+	Checked = "checked" // refuses a write whose writer has not read what is there
 )
 
 // The kinds of workload.
@@ -135,8 +136,8 @@ type Workload struct {
 	// WriteTimeout bounds one write. Default 4ttl, which is longer than the
 	// usual faults: a client that gives up its write is a story of its own.
 	WriteTimeout nemesis.Span `yaml:"write-timeout"`
-	// Resource is plain (the default) or guarded.
-	Resource string `yaml:"resource" words:"plain,guarded"`
+	// Resource is plain (the default), guarded or checked.
+	Resource string `yaml:"resource" words:"plain,guarded,checked"`
 	// LockTTL is the TTL that the locks are built with, where it is not the
 	// run's own: a TTL that a lock should refuse, such as 0 or -5s. All
 	// lengths in TTLs are still the run's.

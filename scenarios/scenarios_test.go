@@ -112,6 +112,16 @@ func TestTheTable(t *testing.T) {
 		"script-flush":                but(ok, map[string]cell{"evalsha-without-fallback": {}}),
 		"majority-down":               {"redlock": ok},
 		"out-of-memory":               {"basic": ok, "reference": ok},
+		"redlock-slow-votes":          {"redlock": ok},
+		"redlock-clock-rate-10":       {"redlock": broke},
+		"redlock-clock-rate-50":       {"redlock": broke},
+		"redlock-clock-slew":          {"redlock": ok},
+		"redlock-fsync-always":        {"redlock": ok},
+		"redlock-fsync-everysec":      {"redlock": broke},
+		"redlock-partitions":          {"redlock": ok},
+		"redlock-lost-vote":           {"redlock": ok},
+		"check-and-set-pause":         {"basic": {overrun, pass}, "redlock": {overrun, pass}, "reference": ok},
+		"check-and-set-late-write":    {"basic": ok, "redlock": ok, "reference": ok},
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)

@@ -336,3 +336,24 @@ func TestBaselineIsStable(t *testing.T) {
 		}
 	}
 }
+
+// Each group word stands for locks of its own, and none for those of another.
+func TestGroups(t *testing.T) {
+	of := map[string]string{}
+	for _, word := range Groups() {
+		group := Group(word)
+		if len(group) == 0 {
+			t.Errorf("%s stands for nothing", word)
+		}
+		for _, e := range group {
+			if other, taken := of[e.Name]; taken {
+				t.Errorf("%s belongs to %s and to %s", e.Name, other, word)
+			}
+			of[e.Name] = word
+		}
+	}
+	names, wrong := Locks([]string{"baselines", "etcd"})
+	if want := []string{"etcd", "zookeeper", "postgres", "postgres-advisory"}; wrong != "" || !slices.Equal(names, want) {
+		t.Errorf("baselines are %v (wrong %q), want %v", names, wrong, want)
+	}
+}

@@ -83,7 +83,8 @@ type Config struct {
 	OnServer func(ev history.Server, at int64)
 	// ResourceHandler gives a session of the protected resource for one
 	// connection of a client: a function from a request line to a reply line,
-	// both without the newline. Nil means that there is no resource.
+	// both without the newline. A nil reply hangs up. A nil handler means that
+	// there is no resource.
 	ResourceHandler func(client string) func(line []byte) []byte
 	// OnClientExit is told when a client process has ended, with the error of
 	// [exec.Cmd.Wait], after its output has been copied. It may be nil.

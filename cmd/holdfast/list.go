@@ -37,6 +37,7 @@ type listedScenario struct {
 type listedLock struct {
 	Name       string   `json:"name"`
 	About      string   `json:"about"`
+	Store      string   `json:"store,omitempty"` // none for Redis
 	Abilities  []string `json:"abilities"`
 	Mutant     bool     `json:"mutant"`
 	TwinOf     string   `json:"twin_of,omitempty"`
@@ -112,7 +113,7 @@ func takeInventory(args []string) (inventory, error) {
 	if want("locks") {
 		for _, e := range catalogue.Everything() {
 			inv.Locks = append(inv.Locks, listedLock{
-				Name: e.Name, About: e.About, Abilities: append([]string{}, e.Abilities...),
+				Name: e.Name, About: e.About, Store: e.Store, Abilities: append([]string{}, e.Abilities...),
 				Mutant: e.Mutant, TwinOf: e.TwinOf, Weaknesses: e.Weaknesses,
 			})
 		}

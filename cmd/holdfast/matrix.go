@@ -91,6 +91,9 @@ func matrix(ctx context.Context, io streams, sel selection, names []string, page
 	if err := sel.prepare(ctx, io); err != nil {
 		return err
 	}
+	if err := sel.resource.reach(ctx); err != nil {
+		return err
+	}
 	runs := play(ctx, io, sel, jobs)
 	if pageFile != "" && sel.pages != string(campaign.PagesNever) {
 		if err := reportShown(runs); err != nil {
