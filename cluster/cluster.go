@@ -62,6 +62,14 @@ const (
 	Resource = "resource"
 )
 
+// Witnesses is how many servers without data a topology has beside its nodes.
+func (t Topology) Witnesses() int {
+	if t == Sentinel {
+		return 3 // the least of which a majority survives the loss of one
+	}
+	return 0
+}
+
 // NodeName gives the name of the i-th node, counted from 1.
 func NodeName(i int) string { return fmt.Sprintf("n%d", i) }
 
@@ -227,4 +235,17 @@ type Promoter interface {
 	// Primary is the node that clients reach now.
 	PrimaryNode() string
 	Promote(ctx context.Context, node string) error
+}
+
+// Elector is a cluster whose nodes may make another one the primary by
+// themselves. Nobody can tell them which.
+type Elector interface {
+	// Elects says whether they do in this cluster's topology.
+	Elects() bool
+}
+
+// Witnessed is a cluster that may have servers without data.
+type Witnessed interface {
+	// Witnesses in order s1..sN; none in most topologies.
+	Witnesses() []string
 }

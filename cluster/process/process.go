@@ -74,6 +74,10 @@ type Config struct {
 	// things, but must not wait for the trace, as Restart, Promote, SyncTrace,
 	// EndTrace and Close do.
 	OnServer func(ev history.Server, at int64)
+	// OnPromoted is told that the nodes have made another one their primary by
+	// themselves: at is when, and told when the first of those that clients ask
+	// led them there, both on the clock of OnServer. It may be nil.
+	OnPromoted func(old, name string, at, told int64)
 	// ResourceHandler gives a session of the protected resource for one
 	// connection of a client: a function from a request line to a reply line,
 	// both without the newline. Nil means that there is no resource.
@@ -96,6 +100,12 @@ func (c *Config) check() error {
 		return fmt.Errorf("topology single has one node, not %d", c.Nodes)
 	case (l.witness == nil) != (c.Witnesses == 0):
 		return fmt.Errorf("%d witnesses in topology %s", c.Witnesses, c.Topology)
+	}
+	if l.elects && c.OnServer == nil {
+		c.OnServer = func(history.Server, int64) {} // promotions are seen in the trace
+	}
+	if c.OnPromoted == nil {
+		c.OnPromoted = func(string, string, int64, int64) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -283,7 +283,7 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 			can = append(can, a)
 		}
 	}
-	if t == cluster.Replicated {
+	if t.Replicates() {
 		can = append(can, cluster.CanPromote)
 	}
 	return can
