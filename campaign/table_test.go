@@ -66,6 +66,9 @@ var (
 	// brokenOnly: its holder learns of the loss before it writes.
 	brokenOnly = cell{exclusion: checker.Broken, updates: pass}
 
+	// unplayed: the simulator has no such servers, and says so.
+	unplayed = cell{exclusion: "unplayed"}
+
 	// Holders of permits write nothing, so that nothing can be lost.
 	none    = string(checker.Unknown)
 	permits = cell{exclusion: pass, updates: none}
@@ -121,6 +124,12 @@ func promised() map[string]map[string]cell {
 		"script-flush":       each(ok, append(six, "evalsha-without-fallback")...),
 		"majority-down":      each(ok, "redlock"),
 		"out-of-memory":      each(ok, "basic", "reference"),
+
+		"sentinel-failover":        each(unplayed, "basic", "watchdog", "reference"),
+		"sentinel-split-brain":     each(unplayed, "basic", "watchdog", "reference"),
+		"sentinel-lagging-replica": each(unplayed, "basic", "watchdog", "reference", "basic+wait"),
+		"sentinel-cut-replicas":    each(unplayed, "basic", "basic+wait"),
+		"sentinel-min-replicas":    each(unplayed, "basic", "basic+wait"),
 
 		"opposite-orders":           each(ok, append(six, "fair", "rwlock")...),
 		"permits":                   join(each(permits, "semaphore"), each(crowded, "semaphore+client-time")),

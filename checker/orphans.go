@@ -145,16 +145,21 @@ func (o *leftovers) place(p place) {
 	flush(f.End, false)
 }
 
-// demoted is when a node ceased to be the primary, after a moment. Nobody can
-// delete a key there any more, and what it becomes as a replica is its
-// primary's doing.
+// demoted is when a node ceased to be the primary, after a moment, or that
+// moment where it was none then. Nobody can delete a key there any more, and what
+// it becomes as a replica is its primary's doing.
 func (f *Facts) demoted(node string, since int64) (int64, bool) {
+	deposed := false
 	for _, x := range f.failovers() {
-		if x.On[0] == node && x.Start >= since {
+		switch {
+		case x.On[0] == node && x.Start >= since:
 			return x.Start, true
+		case x.Start > since:
+			return since, deposed
 		}
+		deposed = x.On[0] == node || deposed && x.On[1] != node
 	}
-	return 0, false
+	return since, deposed
 }
 
 // life judges what is left of a key after each tenure that it belongs to.

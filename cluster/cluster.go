@@ -134,6 +134,9 @@ const (
 	CanCancel      Ability = "cancel"
 	CanStrike      Ability = "strike"
 	CanTrack       Ability = "client-tracking" // what some client libraries cache with
+	// CanCountReplicas: a primary knows what its replicas have acknowledged, as
+	// WAIT and min-replicas-to-write need.
+	CanCountReplicas Ability = "replica-acks"
 )
 
 // ErrUnsupported says that this world cannot do a fault.

@@ -34,13 +34,14 @@ func runProcess(ctx context.Context, cfg Config) *Result {
 
 // procRun is one run on real servers.
 type procRun struct {
-	cfg     Config
-	start   atomic.Int64 // on the machine's monotonic clock
-	rec     *history.Recorder
-	world   *process.World
-	driver  *nemesis.Driver
-	live    *liveness
-	workers map[string]*worker
+	cfg        Config
+	start      atomic.Int64 // on the machine's monotonic clock
+	rec        *history.Recorder
+	world      *process.World
+	driver     *nemesis.Driver
+	live       *liveness
+	promotions atomic.Int64
+	workers    map[string]*worker
 
 	mu       sync.Mutex
 	left     int // workers that have not ended
@@ -65,7 +66,12 @@ func (r *procRun) play(ctx context.Context) *Result {
 	if r.cfg.Scenario.Final.Heal {
 		// What goes wrong here is told once, by the last call below.
 		if healed := r.driver.HealAll(); healed == nil && err == nil && !interrupted && r.failure() == nil {
-			interrupted = r.final(ctx)
+			// Healed is what we broke; what the nodes make of it takes a while.
+			if err = r.world.AwaitWhole(ctx); err == nil {
+				interrupted = r.final(ctx)
+			} else if ctx.Err() != nil {
+				err, interrupted = nil, true
+			}
 		}
 	}
 	res.Leaks = r.finish(ctx, interrupted || err != nil)
@@ -94,8 +100,10 @@ func (r *procRun) setUp(ctx context.Context) error {
 	r.rec.SetHeader(cfg.header(nodes))
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
 	world, err := process.Start(ctx, process.Config{
-		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
-		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),
+		Topology: cfg.Topology, Nodes: nodes, Witnesses: cfg.Topology.Witnesses(), Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
+		MinReplicas: cfg.Scenario.Servers.MinReplicasToWrite, MaxLag: cfg.Scenario.Servers.MinReplicasMaxLag,
+		OnPromoted: r.promoted,
+		LockNames:  cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),
 		OnServer: func(ev history.Server, at int64) {
 			start := r.start.Load()
 			ev.Clock -= start
@@ -113,6 +121,26 @@ func (r *procRun) setUp(ctx context.Context) error {
 	r.rec.Observe(r.live.observe)
 	r.rec.Observe(r.driver.Observe)
 	return r.startWorkers(ctx)
+}
+
+// firstPromotion is the first id of promotions among the faults: no plan has as
+// many.
+const firstPromotion = 100_000
+
+// promoted records that the nodes have made another one their primary. It is
+// told after the fact, and stands in the history where it happened.
+func (r *procRun) promoted(old, name string, at, told int64) {
+	start := r.start.Load()
+	n := history.Nemesis{
+		ID: firstPromotion + int(r.promotions.Add(1)), Fault: history.Promotion, Phase: history.Start, On: []string{old, name},
+		What: fmt.Sprintf("%s was promoted by the sentinels in place of %s, and clients were told %v later",
+			name, old, time.Duration(told-at).Round(10*time.Millisecond)),
+		Why: "elected",
+	}
+	stop := history.Nemesis{ID: n.ID, Fault: n.Fault, Phase: history.Stop, On: n.On}
+	at = max(at-start, 0)
+	r.rec.Append(history.Event{T: at, Nemesis: &n})
+	r.rec.Append(history.Event{T: at, Nemesis: &stop})
 }
 
 // begin starts the run's clock. Servers and workers took a while to come up;

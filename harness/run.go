@@ -50,6 +50,11 @@ type Config struct {
 const (
 	DefaultSimTTL     = 10 * time.Second
 	DefaultProcessTTL = time.Second
+	// DefaultSentinelTTL: sentinels need about two seconds to agree that a
+	// primary is gone, to elect another and to tell clients of it, on a busy
+	// machine three. A second grant proves something only inside the first
+	// lease, so the lease has to be twice as long as that.
+	DefaultSentinelTTL = 6 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -57,14 +62,20 @@ func (c Config) WithDefaults() Config {
 	if c.World == "" {
 		c.World = cluster.Sim
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultSimTTL
-		if c.World == cluster.Process {
-			c.TTL = DefaultProcessTTL
-		}
-	}
 	if c.Topology == "" {
 		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
+	}
+	if c.TTL == 0 {
+		switch {
+		case c.World == cluster.Sim:
+			c.TTL = DefaultSimTTL
+		case c.Topology == cluster.Sentinel:
+			c.TTL = DefaultSentinelTTL
+		case c.World == cluster.Process:
+			c.TTL = DefaultProcessTTL
+		default:
+			c.TTL = DefaultSimTTL
+		}
 	}
 	return c
 }
@@ -103,6 +114,7 @@ func (c Config) header(nodes int) history.Header {
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
+		MinReplicas: s.Servers.MinReplicasToWrite, MaxLag: s.Servers.MinReplicasMaxLag,
 	}
 }
 
@@ -169,6 +181,9 @@ func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) s
 		if !slices.Contains(have, cluster.Ability(need)) {
 			words = append(words, need+", which the lock needs")
 		}
+	}
+	if c.Scenario.Servers.MinReplicasToWrite > 0 && c.Topology.Replicates() && !slices.Contains(have, cluster.CanCountReplicas) {
+		words = append(words, string(cluster.CanCountReplicas)+", which the servers' settings need")
 	}
 	switch {
 	case len(words) > 0:

@@ -60,6 +60,8 @@ type assignment struct {
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
+	// Watched stands where sentinels say where the primary is.
+	Watched *watched `json:"watched,omitempty"`
 	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
 }
@@ -166,6 +168,10 @@ func wait(ctx context.Context, d time.Duration) bool {
 func (a *assignment) endpoints() []impl.Node {
 	var out []impl.Node
 	for _, n := range a.Nodes {
+		if a.Watched != nil {
+			out = append(out, a.Watched.node(n.Name, a.Client))
+			continue
+		}
 		out = append(out, impl.Node{
 			Name: n.Name,
 			Options: func() *redis.Options {

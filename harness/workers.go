@@ -94,6 +94,7 @@ func (r *procRun) assign(index int, name string) assignment {
 	for _, n := range r.world.Dialed() {
 		a.Nodes = append(a.Nodes, endpoint{Name: n, Addr: at[n]})
 	}
+	a.Watched = watchedBy(r.world, name)
 	a.Resource = at[cluster.Resource]
 	return a
 }

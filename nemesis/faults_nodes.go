@@ -141,6 +141,10 @@ func (f Kill) Inject(ctx context.Context, s Scene) (Effect, error) {
 
 // Failover kills the primary and promotes a replica, whatever that replica
 // has received so far. The old primary stays down.
+//
+// Where the nodes elect another primary by themselves, it only takes the old one
+// away from them, and its end gives that back: killed, or with Alive out of
+// reach of all servers, while clients still reach it.
 type Failover struct {
 	To string `yaml:"to"` // the default is the first replica
 	// Alive leaves the old primary running: two primaries, as in a split
@@ -166,6 +170,9 @@ func (f Failover) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
+	if e, ok := s.Cluster.(cluster.Elector); ok && e.Elects() {
+		return f.elected(ctx, s, v)
+	}
 	old := p.PrimaryNode()
 	replicas, err := s.resolve([]string{wordReplicas})
 	if err != nil {
@@ -190,6 +197,30 @@ func (f Failover) Inject(ctx context.Context, s Scene) (Effect, error) {
 		return Effect{}, err
 	}
 	return Effect{On: []string{old, to}, What: what}, nil
+}
+
+// elected takes the primary away and leaves the rest to the nodes.
+func (f Failover) elected(ctx context.Context, s Scene, v cluster.Servers) (Effect, error) {
+	if f.To != "" {
+		return Effect{}, fmt.Errorf("failover to %s: here nobody can say which node is elected", f.To)
+	}
+	old := s.primary()
+	if !f.Alive {
+		back := func(ctx context.Context, node string) error { return v.Restart(ctx, node, cluster.Keep) }
+		return onNodes(ctx, s, []string{old}, "killed, the others elect a primary", v.Kill, back)
+	}
+	var links []cluster.Link
+	for _, other := range append(s.witnesses(), s.Cluster.Nodes()...) {
+		if l := (cluster.Link{From: other, To: old}); other != old {
+			links = append(links, l, l.Back())
+		}
+	}
+	e, err := cutAll(ctx, s, links, cluster.Drop)
+	if err != nil {
+		return Effect{}, err
+	}
+	e.On, e.What = []string{old}, fmt.Sprintf("%s is out of reach of all servers and runs on, the others elect a primary", old)
+	return e, nil
 }
 
 // Flush deletes all keys of nodes, or their script caches only.

@@ -12,13 +12,20 @@ import (
 // it was made for another. Empty where it can.
 func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 	for _, s := range p.For(t) {
-		if _, ok := s.Fault.(Failover); ok && !t.Replicates() {
-			return fmt.Sprintf("the plan has a failover, and the topology %s has no replica", t)
+		if x, ok := s.Fault.(Failover); ok {
+			switch {
+			case !t.Replicates():
+				return fmt.Sprintf("the plan has a failover, and the topology %s has no replica", t)
+			case x.To != "" && t == cluster.Sentinel:
+				return fmt.Sprintf("the plan has a failover to %s, and in the topology %s nobody can say which node is elected", x.To, t)
+			}
 		}
 		for _, name := range nodesOf(s.Fault) {
 			digits, isNode := strings.CutPrefix(name, "n")
 			number, err := strconv.Atoi(digits)
 			switch {
+			case name == wordSentinels && t.Witnesses() == 0, isSentinel(name) && !isSentinelOf(t, name):
+				return fmt.Sprintf("the plan hits %s, and the topology %s has no such server", name, t)
 			case isNode && err == nil && number > nodes:
 				return fmt.Sprintf("the plan hits %s, and the topology %s has %s here", name, t, count(nodes))
 			case name == wordReplicas && !t.Replicates():
@@ -29,6 +36,19 @@ func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 		}
 	}
 	return ""
+}
+
+// isSentinel says whether a name is that of a sentinel, and isSentinelOf
+// whether a topology has it.
+func isSentinel(name string) bool {
+	digits, ok := strings.CutPrefix(name, "s")
+	_, err := strconv.Atoi(digits)
+	return ok && err == nil
+}
+
+func isSentinelOf(t cluster.Topology, name string) bool {
+	number, err := strconv.Atoi(strings.TrimPrefix(name, "s"))
+	return err == nil && number <= t.Witnesses()
 }
 
 func count(nodes int) string {

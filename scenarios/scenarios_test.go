@@ -103,6 +103,11 @@ func TestTheTable(t *testing.T) {
 		"script-flush":                but(ok, map[string]cell{"evalsha-without-fallback": {}}),
 		"majority-down":               {"redlock": ok},
 		"out-of-memory":               {"basic": ok, "reference": ok},
+		"sentinel-failover":           {"basic": broke, "watchdog": broke, "reference": {"any", "any"}},
+		"sentinel-lagging-replica":    {"basic": broke, "basic+wait": broke, "watchdog": broke, "reference": {"any", "any"}},
+		"sentinel-split-brain":        {"basic": broke, "watchdog": broke, "reference": broke},
+		"sentinel-cut-replicas":       {"basic": broke, "basic+wait": ok},
+		"sentinel-min-replicas":       {"basic": ok, "basic+wait": ok},
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)

@@ -74,6 +74,9 @@ type Config struct {
 	// things, but must not wait for the trace, as Restart, Promote, SyncTrace,
 	// EndTrace and Close do.
 	OnServer func(ev history.Server, at int64)
+	// MinReplicas and MaxLag are the nodes' min-replicas-to-write and
+	// min-replicas-max-lag, the latter in seconds; 0 leaves both off.
+	MinReplicas, MaxLag int
 	// OnPromoted is told that the nodes have made another one their primary by
 	// themselves: at is when, and told when the first of those that clients ask
 	// led them there, both on the clock of OnServer. It may be nil.

@@ -149,13 +149,16 @@ func (sentinelServer) probe(n *node) error { return n.ping() }
 // later. With a period of downAfter or more every election is followed by the
 // next one, for nothing. A version that keeps its period gets more patience
 // instead. It must not ping much more often either: in an election a replica
-// counts only if its last INFO is younger than five ping periods.
+// counts only if its last INFO is younger than five ping periods. How often they
+// ask each other stays at once a second: asked more often, all find at the same
+// moment that they agree, each votes for itself, and the next try is four
+// seconds away.
 func (sentinelServer) started(ctx context.Context, n *node) error {
 	if n.direct == nil {
 		n.connect()
 	}
 	err := n.direct.Do(ctx, "SENTINEL", "DEBUG",
-		"ping-period", "300", "info-period", "500", "ask-period", "100", "publish-period", "200").Err()
+		"ping-period", "300", "info-period", "500", "publish-period", "200").Err()
 	var refused redis.Error
 	if !errors.As(err, &refused) {
 		return err

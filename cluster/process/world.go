@@ -284,7 +284,7 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 		}
 	}
 	if t.Replicates() {
-		can = append(can, cluster.CanPromote)
+		can = append(can, cluster.CanPromote, cluster.CanCountReplicas)
 	}
 	return can
 }
