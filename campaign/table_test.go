@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-io/holdfast/checker"
@@ -157,6 +158,14 @@ func TestTableOfPromises(t *testing.T) {
 	sweeping(t)
 	cells(func(scenario, lock string, want cell) {
 		t.Run(scenario+"/"+lock, func(t *testing.T) {
+			if want == unplayed {
+				job := store.Job{Scenario: scenario, Lock: lock, World: string(cluster.Sim), Seed: 1}
+				run, _ := Play(t.Context(), job, "")
+				if run.Verdict != checker.Unknown || len(run.Checks) != 1 || !strings.Contains(run.Checks[0].Reason, "topology sentinel") {
+					t.Errorf("%s: %s %v, want unknown and why", run.Repeat, run.Verdict, run.Checks)
+				}
+				return
+			}
 			for seed := uint64(1); seed <= seeds(); seed++ {
 				run, _ := mustPlay(t, store.Job{Scenario: scenario, Lock: lock, Seed: seed})
 				if reports.Stand(run) != reports.AsExpected {

@@ -47,7 +47,9 @@ type node struct {
 
 	// Of a Redis node only.
 	direct *redis.Client // bypasses the proxies
-	own    sync.Map      // local addresses (string) of direct's connections
+	// patient: a sentinel that could not be told to ping more often.
+	patient bool
+	own     sync.Map // local addresses (string) of direct's connections
 
 	mu      sync.Mutex // orders the verbs on this node
 	server  Server     // nil while killed

@@ -26,6 +26,9 @@ const (
 	downAfter = 800 * time.Millisecond
 	// patientDownAfter is for sentinels that ping every second.
 	patientDownAfter = 1500 * time.Millisecond
+	// bootDownAfter holds until everybody is there and the trace runs: nobody
+	// is to be elected by then, however slow the machine is.
+	bootDownAfter = startBound
 
 	failoverTimeout = 2 * time.Second
 	sentinelQuorum  = 2
@@ -103,7 +106,7 @@ func (sentinelServer) program(_ context.Context, n *node) (Program, error) {
 	}
 	errs := []error{watch("monitor", cluster.NodeName(1), fmt.Sprint(sentinelQuorum))}
 	lines = append(lines,
-		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, bootDownAfter.Milliseconds()),
 		fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, failoverTimeout.Milliseconds()),
 		fmt.Sprintf("sentinel parallel-syncs %s %d", MasterName, len(w.nodeNames)))
 	for _, replica := range w.nodeNames[1:] {
@@ -164,8 +167,26 @@ func (sentinelServer) started(ctx context.Context, n *node) error {
 		return err
 	}
 	n.w.cfg.Log.Debug("the sentinel keeps its own periods", "node", n.name, "err", err)
-	return n.direct.Do(ctx, "SENTINEL", "SET", MasterName,
-		"down-after-milliseconds", patientDownAfter.Milliseconds()).Err()
+	n.patient = true
+	return nil
+}
+
+// arm makes the sentinels as impatient as they are in a run.
+func (w *World) arm(ctx context.Context) error {
+	if !w.layout.elects {
+		return nil
+	}
+	return each(w.witnessNames, func(name string) error {
+		n, after := w.nodes[name], downAfter
+		if n.patient {
+			after = patientDownAfter
+		}
+		err := n.direct.Do(ctx, "SENTINEL", "SET", MasterName, "down-after-milliseconds", after.Milliseconds()).Err()
+		if err != nil {
+			return fmt.Errorf("sentinel %s: %w", name, err)
+		}
+		return nil
+	})
 }
 
 // can names what a sentinel is asked for beside being killed and stalled.

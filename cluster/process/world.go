@@ -112,7 +112,10 @@ func (w *World) start(ctx context.Context) error {
 	if err := w.boot(ctx); err != nil {
 		return err
 	}
-	return w.startTrace(ctx)
+	if err := w.startTrace(ctx); err != nil {
+		return err
+	}
+	return w.arm(ctx)
 }
 
 // takePlace is this machine unless the config names another.
