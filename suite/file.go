@@ -54,7 +54,7 @@ type document struct {
 type item struct {
 	Locks     []string `yaml:"locks"`
 	Scenarios []string `yaml:"scenarios"`
-	Topology  string   `yaml:"topology" words:"single,replicated,independent"`
+	Topology  string   `yaml:"topology" words:"single,replicated,independent,sentinel"`
 	Seed      int      `yaml:"seed"`
 	Seeds     int      `yaml:"seeds"`
 	TTL       duration `yaml:"ttl"`

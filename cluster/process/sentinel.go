@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,10 @@ const MasterName = "holdfast"
 // How the sentinels are set: fast, since a lease has to outlive an election.
 const (
 	downAfter = 800 * time.Millisecond
+	// downApart is between the patience of one sentinel and that of the next:
+	// those that miss the primary at one moment all stand for election, split
+	// the vote, and try again four seconds later.
+	downApart = 250 * time.Millisecond
 	// patientDownAfter is for sentinels that ping every second.
 	patientDownAfter = 1500 * time.Millisecond
 	// bootDownAfter holds until everybody is there and the trace runs: nobody
@@ -181,6 +186,7 @@ func (w *World) arm(ctx context.Context) error {
 		if n.patient {
 			after = patientDownAfter
 		}
+		after += time.Duration(slices.Index(w.witnessNames, name)) * downApart
 		err := n.direct.Do(ctx, "SENTINEL", "SET", MasterName, "down-after-milliseconds", after.Milliseconds()).Err()
 		if err != nil {
 			return fmt.Errorf("sentinel %s: %w", name, err)
