@@ -10,6 +10,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 )
 
@@ -98,11 +100,36 @@ func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
 func (r Runner) width(jobs []store.Job) int {
 	switch {
 	case len(jobs) > 0 && jobs[0].World == string(cluster.Process):
+		if slices.ContainsFunc(jobs, elects) {
+			return min(electionsParallel, len(jobs))
+		}
 		return min(processParallel, len(jobs))
 	case r.useChildren(jobs):
 		return min(runtime.GOMAXPROCS(0), len(jobs))
 	}
 	return 1
+}
+
+// electionsParallel is how many runs with sentinels are played side by side. A
+// server that a busy machine does not let run for a second counts as dead, and
+// another is elected.
+const electionsParallel = 2
+
+// elects says whether a job is played where servers watch one another.
+func elects(j store.Job) bool {
+	if j.Topology != "" {
+		return j.Topology == string(cluster.Sentinel)
+	}
+	s, err := scenarios.Load(j.Scenario)
+	if err != nil {
+		return false // a file of the user's, or a mistake that Play tells
+	}
+	for _, t := range s.Topology {
+		if t == cluster.Sentinel {
+			return true
+		}
+	}
+	return false
 }
 
 func (r Runner) useChildren(jobs []store.Job) bool {

@@ -62,6 +62,10 @@ const (
 	Resource = "resource"
 )
 
+// Simulated says whether the simulator has a topology. The others need programs
+// that it does not imitate.
+func (t Topology) Simulated() bool { return t == Single || t == Replicated || t == Independent }
+
 // Witnesses is how many servers without data a topology has beside its nodes.
 func (t Topology) Witnesses() int {
 	if t == Sentinel {

@@ -101,7 +101,7 @@ func (r *procRun) setUp(ctx context.Context) error {
 	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
 	world, err := process.Start(ctx, process.Config{
 		Topology: cfg.Topology, Nodes: nodes, Witnesses: cfg.Topology.Witnesses(), Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
-		MinReplicas: cfg.Scenario.Servers.MinReplicasToWrite, MaxLag: cfg.Scenario.Servers.MinReplicasMaxLag,
+		MinReplicas: cfg.servers().MinReplicasToWrite, MaxLag: cfg.servers().MinReplicasMaxLag,
 		OnPromoted: r.promoted,
 		LockNames:  cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),
 		OnServer: func(ev history.Server, at int64) {

@@ -114,8 +114,16 @@ func (c Config) header(nodes int) history.Header {
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
-		MinReplicas: s.Servers.MinReplicasToWrite, MaxLag: s.Servers.MinReplicasMaxLag,
+		MinReplicas: c.servers().MinReplicasToWrite, MaxLag: c.servers().MinReplicasMaxLag,
 	}
+}
+
+// servers are the settings of nodes that have replicas; others have none.
+func (c Config) servers() scenarios.Servers {
+	if !c.Topology.Replicates() {
+		return scenarios.Servers{}
+	}
+	return c.Scenario.Servers
 }
 
 // quorum is 1 for a lock on one node that has independent ones to choose from,
@@ -182,7 +190,7 @@ func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) s
 			words = append(words, need+", which the lock needs")
 		}
 	}
-	if c.Scenario.Servers.MinReplicasToWrite > 0 && c.Topology.Replicates() && !slices.Contains(have, cluster.CanCountReplicas) {
+	if c.servers().MinReplicasToWrite > 0 && !slices.Contains(have, cluster.CanCountReplicas) {
 		words = append(words, string(cluster.CanCountReplicas)+", which the servers' settings need")
 	}
 	switch {

@@ -24,7 +24,7 @@ const MasterName = "holdfast"
 
 // How the sentinels are set: fast, since a lease has to outlive an election.
 const (
-	downAfter = 800 * time.Millisecond
+	downAfter = 1000 * time.Millisecond
 	// downApart is between the patience of one sentinel and that of the next:
 	// those that miss the primary at one moment all stand for election, split
 	// the vote, and try again four seconds later.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/reports/page"
@@ -81,7 +82,7 @@ runs, which are written where they are missing.
 
 func matrix(ctx context.Context, io streams, sel selection, names []string, pageFile string) error {
 	if len(names) == 0 {
-		names = scenarios.Names()
+		names = scenarios.NamesIn(cluster.World(sel.world))
 	}
 	sel.known = true
 	jobs, err := sel.plan(names, "holdfast matrix --help")
