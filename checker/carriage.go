@@ -27,6 +27,9 @@ const (
 	lapseDeleted     = "deleted"
 	lapseOverwritten = "overwritten"
 	lapseLost        = "lost"
+	// lapseDeposed: granted by a node, named in by, that had been replaced as the
+	// primary.
+	lapseDeposed = "deposed"
 )
 
 // carriage goes through the server trace and finds, for every granted
@@ -93,12 +96,12 @@ func (f *Facts) carry() {
 
 // failovers are the faults that made another node the primary.
 func (f *Facts) failovers() []Fault {
-	if f.History.Header.Topology != "replicated" {
+	if !f.History.Header.Replicates() {
 		return nil
 	}
 	var out []Fault
 	for _, x := range f.Faults {
-		if x.Fault == "failover" && len(x.On) == 2 {
+		if (x.Fault == "failover" || x.Fault == history.Promotion) && len(x.On) == 2 {
 			out = append(out, x)
 		}
 	}
@@ -134,6 +137,9 @@ func (c *carriage) grant(granted []*Acquisition, before int) []*Acquisition {
 			continue
 		}
 		l := lapse{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}
+		if node := c.elsewhere(a); node != "" {
+			l.cause, l.by = lapseDeposed, node
+		}
 		// Had a quorum carried it, the lease would have begun: what was given
 		// back by a failed attempt before is no cause. A permit's lease does not
 		// begin with a command; there its being taken away says that it was there.
@@ -210,17 +216,20 @@ func (c *carriage) carrying(a *Acquisition) int {
 	return n
 }
 
-func (c *carriage) step(s *touch) {
-	if c.facts.oneCounts() {
-		realm := c.facts.realm(s.Key)
-		switch primary := c.primary[realm]; {
-		case primary == "" && s.Client != "":
-			c.primary[realm] = s.Node
-		case s.Node == primary:
-		case s.Cmd == history.Promoted, s.Cmd == history.Moved, s.Client != "" && !c.demoted[place{s.Node, realm}]:
-			c.promote(realm, s.Node, s.index, s.t)
+// elsewhere is a node that carries an acquisition's token and is the primary no
+// more; empty where there is none.
+func (c *carriage) elsewhere(a *Acquisition) string {
+	realm := c.facts.realm(a.key)
+	for _, p := range c.facts.keys.places {
+		if p.key == a.key && p.node != c.primary[realm] && c.demoted[place{p.node, realm}] && carries(c.owners[p], a.Alias) {
+			return p.node
 		}
 	}
+	return ""
+}
+
+func (c *carriage) step(s *touch) {
+	c.follow(s)
 	was := c.owners[s.place]
 	c.owners[s.place] = s.Owner
 	if was == s.Owner {
@@ -236,6 +245,36 @@ func (c *carriage) step(s *touch) {
 		if token != "" && !carries(was, token) {
 			c.recount(token, s.index, s.t, "", s.Client)
 		}
+	}
+}
+
+// follow finds out from a step which node is the primary of its realm, where one
+// counts at a time.
+//
+// Where nodes elect their primary, its promotion is on record. A replica's word
+// that it has become one is not enough: the election may come to nothing, and
+// no client is led there then. Nor is a command of a client, which may read on a
+// replica, or ask a script that the replica refuses; only a primary takes a
+// write. A primary that was replaced and goes on serving the clients on its side
+// is none:
+//
+//	0    c1's SET runs on n1; n1 is cut off from the others
+//	1.5  n2 is promoted, and has no key: c1's lapse begins
+//	2    c1 releases on n1, and is granted the lock there anew: never on record
+//	2.1  c2 is granted the lock on n2
+func (c *carriage) follow(s *touch) {
+	if !c.facts.oneCounts() {
+		return
+	}
+	elected := c.facts.History.Header.Topology == "sentinel"
+	realm := c.facts.realm(s.Key)
+	switch primary := c.primary[realm]; {
+	case primary == "" && s.Client != "":
+		c.primary[realm] = s.Node
+	case s.Node == primary:
+	case s.Cmd == history.Promoted && !elected, s.Cmd == history.Moved,
+		s.Client != "" && !c.demoted[place{s.Node, realm}] && (!elected || s.wrote() && s.sure):
+		c.promote(realm, s.Node, s.index, s.t)
 	}
 }
 

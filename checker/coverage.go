@@ -18,6 +18,7 @@ func coverage(f *Facts) Result {
 	r.Figures = map[string]float64{
 		"acquires_before": float64(before), "acquires_during": float64(during), "acquires_after": float64(after),
 	}
+	f.availability(r.Figures)
 	var unmet []string
 	miss := func(format string, args ...any) { unmet = append(unmet, fmt.Sprintf(format, args...)) }
 	if !slices.ContainsFunc(f.Acquisitions, (*Acquisition).Held) {

@@ -146,19 +146,24 @@ func (o *leftovers) place(p place) {
 	flush(f.End, false)
 }
 
-// demoted is when a node ceased to be the primary, after a moment. Nobody can
-// delete a key there any more, and what it becomes as a replica is its
-// primary's doing.
+// demoted is when a node ceased to be the primary, after a moment, or that
+// moment where it was none then. Nobody can delete a key there any more, and what
+// it becomes as a replica is its primary's doing.
 func (f *Facts) demoted(p place, since int64) (int64, bool) {
-	for _, x := range f.failovers() {
-		if x.On[0] == p.node && x.Start >= since {
-			return x.Start, true
-		}
-	}
 	if f.sharded() {
 		return f.succeeded(p, since)
 	}
-	return 0, false
+	deposed := false
+	for _, x := range f.failovers() {
+		switch {
+		case x.On[0] == p.node && x.Start >= since:
+			return x.Start, true
+		case x.Start > since:
+			return since, deposed
+		}
+		deposed = x.On[0] == p.node || deposed && x.On[1] != p.node
+	}
+	return since, deposed
 }
 
 // succeeds says whether the node began to serve the key with this event, and had

@@ -12,7 +12,7 @@ func (f *Facts) sharded() bool {
 
 // oneCounts says whether of all nodes one counts at a time: the primary.
 func (f *Facts) oneCounts() bool {
-	return f.History.Header.Topology == "replicated" || f.sharded()
+	return f.History.Header.Replicates() || f.sharded()
 }
 
 // realm is what changes its primary as a whole: all keys of a replicated

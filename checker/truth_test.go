@@ -96,7 +96,7 @@ func TestLease(t *testing.T) {
 			hit(2, 1, history.Start, "failover", "n1", "n4"), server(4, "n4", "", history.Promoted, "c1#1", 6.95), worked)...)},
 		{name: "killed and not replaced yet", want: Pass, history: sharded(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n4"), worked)...)},
 		{name: "another key's shard is elected", want: Pass, history: sharded(join(taken(1, "c1", 1, "c1#1"), keyed(gone(4, "n5", "", history.Promoted), "lock:b"), worked)...)},
-		{name: "granted by a primary that had been deposed", want: Violation, kind: NeverThere, ops: []int{9}, history: sharded(join(taken(1, "c1", 1, "c1#1"), given(2, "c1", 1),
+		{name: "granted by a primary that had been deposed", want: Violation, kind: DataLost, ops: []int{9}, history: sharded(join(taken(1, "c1", 1, "c1#1"), given(2, "c1", 1),
 			gone(3, "n4", "", history.Promoted), taken(3.5, "c2", 2, "c2#1"), note(4, "c2", history.Worked, 2))...)},
 		{name: "a lock of several nodes counts votes, in a cluster as well", want: Violation, kind: NeverThere, ops: []int{2}, history: with(sharded(join(taken(1, "c1", 1, "c1#1"), worked)...),
 			func(h *history.Header) { h.Quorum = 4 })},

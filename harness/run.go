@@ -56,9 +56,14 @@ type Config struct {
 const (
 	DefaultSimTTL     = 10 * time.Second
 	DefaultProcessTTL = time.Second
-	// DefaultElectionTTL outlasts an election of two to three seconds: a second
-	// grant after the lease is over proves nothing.
+	// DefaultElectionTTL outlasts an election in a Redis Cluster, of two to three
+	// seconds: a second grant after the lease is over proves nothing.
 	DefaultElectionTTL = 5 * time.Second
+	// DefaultSentinelTTL: sentinels need about two seconds to agree that a
+	// primary is gone, to elect another and to tell clients of it, on a busy
+	// machine three. A second grant proves something only inside the first
+	// lease, so the lease has to be twice as long as that.
+	DefaultSentinelTTL = 6 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -86,6 +91,8 @@ func defaultTTL(w cluster.World, t cluster.Topology) time.Duration {
 		return DefaultSimTTL
 	case t == cluster.RedisCluster:
 		return DefaultElectionTTL
+	case t == cluster.Sentinel:
+		return DefaultSentinelTTL
 	}
 	return DefaultProcessTTL
 }
@@ -130,7 +137,16 @@ func (c Config) header(nodes int, store Store) history.Header {
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(store),
+		MinReplicas: c.servers().MinReplicasToWrite, MaxLag: c.servers().MinReplicasMaxLag,
 	}
+}
+
+// servers are the settings of nodes that have replicas; others have none.
+func (c Config) servers() scenarios.Servers {
+	if !c.Topology.Replicates() {
+		return scenarios.Servers{}
+	}
+	return c.Scenario.Servers
 }
 
 // nodes is how many there are: as many as the scenario says, or as there are
@@ -215,6 +231,9 @@ func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) s
 		if !slices.Contains(have, cluster.Ability(need)) {
 			words = append(words, need+", which the lock needs")
 		}
+	}
+	if c.servers().MinReplicasToWrite > 0 && !slices.Contains(have, cluster.CanCountReplicas) {
+		words = append(words, string(cluster.CanCountReplicas)+", which the servers' settings need")
 	}
 	switch {
 	case len(words) > 0:

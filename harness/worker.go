@@ -71,6 +71,8 @@ type assignment struct {
 	Cluster bool `json:"cluster,omitempty"`
 	// Await are the events after which it waits for an ack.
 	Await moments `json:"await,omitempty"`
+	// Watched stands where sentinels say where the primary is.
+	Watched *watched `json:"watched,omitempty"`
 	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
 }
@@ -223,6 +225,10 @@ func (a *assignment) endpoints() []impl.Node {
 	}
 	var out []impl.Node
 	for _, n := range a.Nodes {
+		if a.Watched != nil {
+			out = append(out, a.Watched.node(n.Name, a.Client))
+			continue
+		}
 		out = append(out, a.node(n))
 	}
 	return out

@@ -103,6 +103,7 @@ func (r *procRun) assign(index int, name string) assignment {
 		a.Nodes = append(a.Nodes, e)
 	}
 	a.Cluster = cfg.Topology == cluster.RedisCluster && !cfg.Lock.Quorum
+	a.Watched = watchedBy(r.world, name)
 	a.Resource = at[cluster.Resource]
 	return a
 }

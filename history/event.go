@@ -65,6 +65,10 @@ type Header struct {
 	// LivenessBound: after everything has healed, a free lock with a live
 	// waiter must be granted within it.
 	LivenessBound time.Duration `json:"liveness_bound_ns"`
+	// MinReplicas is the nodes' min-replicas-to-write, and MaxLag their
+	// min-replicas-max-lag in seconds.
+	MinReplicas int `json:"min_replicas,omitempty"`
+	MaxLag      int `json:"max_lag_s,omitempty"`
 	// Coverage is what the run must have exercised to prove anything.
 	Coverage Coverage          `json:"coverage"`
 	Versions map[string]string `json:"versions,omitempty"`
@@ -80,6 +84,9 @@ type Given struct {
 	// of none.
 	Cluster string `json:"cluster,omitempty"`
 }
+
+// Replicates says whether one node has the say and the others follow it.
+func (h *Header) Replicates() bool { return h.Topology == "replicated" || h.Topology == "sentinel" }
 
 // Has says whether the lock's leases have an ability.
 func (h *Header) Has(ability string) bool {
@@ -228,6 +235,11 @@ const (
 	// Never stands once for a fault whose trigger did not fire.
 	Never = "never"
 )
+
+// Promotion is the fault of a promotion that nobody but the nodes themselves
+// decided on. It stands at the moment of the promotion, names the old primary and
+// the new one, and is over at once.
+const Promotion = "promotion"
 
 // Server is one command that a node executed on a lock's key, or an expiry.
 type Server struct {

@@ -47,6 +47,15 @@ func (f *fake) Nodes() []string              { return f.nodes }
 func (f *fake) Clients() []string            { return f.clients }
 func (f *fake) Abilities() []cluster.Ability { return nil }
 func (f *fake) PrimaryNode() string          { return f.primary }
+func (f *fake) Elects() bool                 { return f.topology == cluster.Sentinel }
+
+func (f *fake) Witnesses() []string {
+	var out []string
+	for i := range f.topology.Witnesses() {
+		out = append(out, cluster.WitnessName(i+1))
+	}
+	return out
+}
 
 // call notes "2s pause c1" and answers.
 func (f *fake) call(format string, args ...any) error {

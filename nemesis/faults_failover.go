@@ -14,7 +14,11 @@ import (
 // Failover kills the primary and promotes a replica, whatever that replica
 // has received so far. The old primary stays down.
 //
-// In a Redis Cluster nobody is promoted from outside: the primary of the lock's
+// Where sentinels elect another primary, it only takes the old one away from
+// them, and its end gives that back: killed, or with Alive out of reach of all
+// servers, while clients still reach it.
+//
+// In a Redis Cluster nobody is promoted from outside either: the primary of the lock's
 // slot is killed, and the nodes elect a replica when they have noticed. With
 // [cluster.Force] or [cluster.Takeover] it runs on, and its replica takes its
 // place at once.
@@ -54,6 +58,9 @@ func (f Failover) Inject(ctx context.Context, s Scene) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
+	if e, ok := s.Cluster.(cluster.Elector); ok && e.Elects() {
+		return f.elected(ctx, s, v)
+	}
 	old := p.PrimaryNode()
 	replicas, err := s.resolve([]string{wordReplicas})
 	if err != nil {
@@ -80,10 +87,34 @@ func (f Failover) Inject(ctx context.Context, s Scene) (Effect, error) {
 	return Effect{On: []string{old, to}, What: what}, nil
 }
 
+// elected takes the primary away and leaves the rest to the sentinels.
+func (f Failover) elected(ctx context.Context, s Scene, v cluster.Servers) (Effect, error) {
+	if f.To != "" {
+		return Effect{}, fmt.Errorf("failover to %s: here nobody can say which node is elected", f.To)
+	}
+	old := s.primary()
+	if !f.Alive {
+		back := func(ctx context.Context, node string) error { return v.Restart(ctx, node, cluster.Keep) }
+		return onNodes(ctx, s, []string{old}, "killed, the others elect a primary", v.Kill, back)
+	}
+	var links []cluster.Link
+	for _, other := range append(s.witnesses(), s.Cluster.Nodes()...) {
+		if l := (cluster.Link{From: other, To: old}); other != old {
+			links = append(links, l, l.Back())
+		}
+	}
+	e, err := cutAll(ctx, s, links, cluster.Drop)
+	if err != nil {
+		return Effect{}, err
+	}
+	e.On, e.What = []string{old}, fmt.Sprintf("%s is out of reach of all servers and runs on, the others elect a primary", old)
+	return e, nil
+}
+
 // inShard is a failover of the shard that has the lock's slot. It does not wait
 // for an election: that takes the nodes a second or two, in which clients go on.
 func (f Failover) inShard(ctx context.Context, s Scene) (Effect, error) {
-	e, err := verbs[cluster.Elector](s)
+	e, err := verbs[cluster.Sharded](s)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -139,7 +170,7 @@ func (Migrate) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanM
 
 // Inject implements [Fault].
 func (f Migrate) Inject(ctx context.Context, s Scene) (Effect, error) {
-	e, err := verbs[cluster.Elector](s)
+	e, err := verbs[cluster.Sharded](s)
 	if err != nil {
 		return Effect{}, err
 	}

@@ -19,6 +19,8 @@ func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 			digits, isNode := strings.CutPrefix(name, "n")
 			number, err := strconv.Atoi(digits)
 			switch {
+			case name == wordSentinels && t.Witnesses() == 0, isSentinel(name) && !isSentinelOf(t, name):
+				return fmt.Sprintf("the plan hits %s, and the topology %s has no such server", name, t)
 			case isNode && err == nil && number > nodes:
 				return fmt.Sprintf("the plan hits %s, and the topology %s has %s here", name, t, count(nodes))
 			case name == wordReplicas && !hasReplicas(t):
@@ -42,6 +44,8 @@ func shardMisfit(f Fault, t cluster.Topology) string {
 		switch {
 		case !hasReplicas(t):
 			return fmt.Sprintf("the plan has a failover, and the topology %s has no replica", t)
+		case f.To != "" && t == cluster.Sentinel:
+			return fmt.Sprintf("the plan has a failover to %s, and in the topology %s nobody can say which node is elected", f.To, t)
 		case f.deposes() && t != cluster.RedisCluster:
 			return fmt.Sprintf("the plan has a failover by %s, and the topology %s is no Redis Cluster", f.Mode, t)
 		case f.Alive && t == cluster.RedisCluster:
@@ -53,6 +57,19 @@ func shardMisfit(f Fault, t cluster.Topology) string {
 		}
 	}
 	return ""
+}
+
+// isSentinel says whether a name is that of a sentinel, and isSentinelOf
+// whether a topology has it.
+func isSentinel(name string) bool {
+	digits, ok := strings.CutPrefix(name, "s")
+	_, err := strconv.Atoi(digits)
+	return ok && err == nil
+}
+
+func isSentinelOf(t cluster.Topology, name string) bool {
+	number, err := strconv.Atoi(strings.TrimPrefix(name, "s"))
+	return err == nil && number <= t.Witnesses()
 }
 
 func count(nodes int) string {

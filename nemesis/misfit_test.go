@@ -29,6 +29,11 @@ func TestMisfit(t *testing.T) {
 		{"a slot to nowhere", Step{Fault: Migrate{To: "n7"}}, cluster.RedisCluster, 6, "n7"},
 		{"replicas of a shard", Step{Fault: Cut{From: []string{"primary"}, To: []string{"replicas"}}}, cluster.RedisCluster, 6, ""},
 		{"a step of another topology", Step{Fault: Failover{}, Topologies: []cluster.Topology{cluster.Replicated}}, cluster.Single, 1, ""},
+		{"an election", Step{Fault: Failover{}}, cluster.Sentinel, 3, ""},
+		{"an election with a wish", Step{Fault: Failover{To: "n2"}}, cluster.Sentinel, 3, "nobody can say which node is elected"},
+		{"sentinels", Step{Fault: Kill{Node: []string{"sentinels", "s3"}}}, cluster.Sentinel, 3, ""},
+		{"sentinels that are not there", Step{Fault: Kill{Node: []string{"sentinels"}}}, cluster.Replicated, 2, "the plan hits sentinels, and the topology replicated has no such server"},
+		{"a sentinel too many", Step{Fault: Cut{From: []string{"s4"}, To: []string{"n1"}}}, cluster.Sentinel, 3, "the plan hits s4"},
 		{"clients are not nodes", Step{Fault: Cut{From: []string{"c9"}, To: []string{"nodes"}}}, cluster.Single, 1, ""},
 	} {
 		got := Plan{tt.step}.Misfit(tt.topology, tt.nodes)

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -34,25 +35,17 @@ func Names() []string {
 	return out
 }
 
-// NamesIn lists the embedded scenarios that a world can play as they are. The
-// simulator has no clusters that elect their primaries by themselves: a story of
-// one is for real servers, and would only answer "unknown" in a list of all.
-func NamesIn(w cluster.World) []string {
-	if w != cluster.Sim && w != "" {
-		return Names()
-	}
+// NamesIn lists those of the embedded scenarios that a world has the servers for,
+// for at least one of their locks. Whoever asks for one by its name gets it all the
+// same, and is told what is missing.
+func NamesIn(world cluster.World) []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
 		s, err := Load(name)
 		if err != nil {
-			return false // whoever plays it is told
+			panic(fmt.Sprintf("scenarios: the embedded %s: %v", name, err)) // a test loads them all
 		}
-		return !slices.ContainsFunc(s.Locks, func(lock string) bool { return simulated(s.TopologyOf(lock, false)) })
+		return world == cluster.Sim && !slices.ContainsFunc(slices.Collect(maps.Values(s.Topology)), cluster.Topology.Simulated)
 	})
-}
-
-// simulated says whether the simulator has a topology.
-func simulated(t cluster.Topology) bool {
-	return t == cluster.Single || t == cluster.Replicated || t == cluster.Independent
 }
 
 // parsed keeps the embedded scenarios that have been read: a campaign plays the

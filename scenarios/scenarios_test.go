@@ -122,6 +122,11 @@ func TestTheTable(t *testing.T) {
 		"redlock-lost-vote":           {"redlock": ok},
 		"check-and-set-pause":         {"basic": {overrun, pass}, "redlock": {overrun, pass}, "reference": ok},
 		"check-and-set-late-write":    {"basic": ok, "redlock": ok, "reference": ok},
+		"sentinel-failover":           {"basic": broke, "watchdog": broke, "reference": {"any", "any"}},
+		"sentinel-lagging-replica":    {"basic": broke, "basic+wait": broke, "watchdog": broke, "reference": {"any", "any"}},
+		"sentinel-split-brain":        {"basic": broke, "watchdog": broke, "reference": broke},
+		"sentinel-cut-replicas":       {"basic": broke, "basic+wait": ok},
+		"sentinel-min-replicas":       {"basic": ok, "basic+wait": ok},
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)

@@ -181,3 +181,16 @@ func (w *World) announced(server string, i int) (host, port string, err error) {
 	}
 	return net.SplitHostPort(j.addr())
 }
+
+// Announced are the addresses under which clients hear of the nodes from the
+// nodes themselves, and the node of each. It is empty where nodes do not name
+// one another.
+func (w *World) Announced() map[string]string {
+	found := make(map[string]string)
+	for _, name := range w.servers() {
+		if host, port, err := w.announced(name, 0); err == nil {
+			found[net.JoinHostPort(host, port)] = name
+		}
+	}
+	return found
+}

@@ -81,6 +81,13 @@ type Config struct {
 	// things, but must not wait for the trace, as Restart, Promote, SyncTrace,
 	// EndTrace and Close do.
 	OnServer func(ev history.Server, at int64)
+	// MinReplicas and MaxLag are the nodes' min-replicas-to-write and
+	// min-replicas-max-lag, the latter in seconds; 0 leaves both off.
+	MinReplicas, MaxLag int
+	// OnPromoted is told that the nodes have made another one their primary by
+	// themselves: at is when, and told when the first of those that clients ask
+	// led them there, both on the clock of OnServer. It may be nil.
+	OnPromoted func(old, name string, at, told int64)
 	// ResourceHandler gives a session of the protected resource for one
 	// connection of a client: a function from a request line to a reply line,
 	// both without the newline. A nil reply hangs up. A nil handler means that
@@ -109,6 +116,12 @@ func (c *Config) check() error {
 	}
 	if c.Existing != nil && len(c.Existing) != c.Nodes {
 		return fmt.Errorf("%d servers for %d nodes", len(c.Existing), c.Nodes)
+	}
+	if l.elects && c.OnServer == nil {
+		c.OnServer = func(history.Server, int64) {} // promotions are seen in the trace
+	}
+	if c.OnPromoted == nil {
+		c.OnPromoted = func(string, string, int64, int64) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

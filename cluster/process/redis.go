@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -87,7 +88,7 @@ const redisPath = "redis-server"
 
 // redisArgs are the settings of every Redis node that keeps data.
 func redisArgs(n *node) []string {
-	return []string{
+	args := []string{
 		"--port", n.port(redisPort), "--bind", n.w.place.Host(n.name), "--protected-mode", "no",
 		"--daemonize", "no", "--dir", n.dir, "--logfile", filepath.Join(n.dir, logFile),
 		"--pidfile", filepath.Join(n.dir, pidFile),
@@ -98,6 +99,10 @@ func redisArgs(n *node) []string {
 		// nothing for a second.
 		"--repl-diskless-sync", "no", "--repl-ping-replica-period", "1",
 	}
+	if cfg := n.w.cfg; cfg.MinReplicas > 0 {
+		args = append(args, "--min-replicas-to-write", strconv.Itoa(cfg.MinReplicas), "--min-replicas-max-lag", strconv.Itoa(cfg.MaxLag))
+	}
+	return args
 }
 
 // probe is a PING.

@@ -95,7 +95,7 @@ func (w *World) bySource(c net.Conn) string {
 
 // identity are the files that a node keeps that loses its data: without its
 // name it would come back as a stranger whom nobody has asked in.
-func (clusterServer) identity() []string { return []string{clusterFile} }
+func (clusterServer) keeps() []string { return []string{clusterFile} }
 
 // shardsOf is how many primaries a cluster of a number of nodes has. The others
 // are replicas, dealt out in turn.
@@ -336,19 +336,6 @@ func slotOf(key string) int {
 		}
 	}
 	return int(crc % slotCount)
-}
-
-// Announced are the addresses under which clients hear of the nodes from the
-// nodes themselves, and the node of each. It is empty where nodes do not name
-// one another.
-func (w *World) Announced() map[string]string {
-	found := make(map[string]string)
-	for _, name := range w.servers() {
-		if host, port, err := w.announced(name, 0); err == nil {
-			found[net.JoinHostPort(host, port)] = name
-		}
-	}
-	return found
 }
 
 // clustered says whether the nodes are a Redis Cluster.

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	_ cluster.Elector  = (*World)(nil)
+	_ cluster.Sharded  = (*World)(nil)
 	_ cluster.Migrator = (*World)(nil)
 )
 

@@ -22,6 +22,7 @@ type tracer struct {
 
 	mu          sync.Mutex // held while an item is taken in
 	connections int
+	role        string            // where roles change by themselves
 	names       map[string]string // client by address
 	keys        keyspace
 	events      map[string][]string // on a key, since the last command
@@ -180,6 +181,7 @@ func (tr *tracer) takeCommand(c command) {
 		return
 	}
 	client, own := tr.sender(c)
+	tr.takeTurn(c)
 	switch {
 	case c.name == "ECHO" && len(c.args) == 2 && tr.syncs[c.args[1]] != nil:
 		tr.synced = append(tr.synced, tr.syncs[c.args[1]])
@@ -279,6 +281,10 @@ func (tr *tracer) unlock() {
 	done, tr.synced = tr.synced, nil
 	tr.mu.Unlock()
 	for _, ev := range out {
+		if ev.promoted {
+			tr.trace.wg.Go(func() { tr.trace.w.confirm(tr.node.name, ev.at) })
+			continue
+		}
 		tr.trace.w.cfg.OnServer(ev.server, ev.at)
 	}
 	for _, c := range done {

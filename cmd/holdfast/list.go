@@ -55,10 +55,11 @@ type listedCheck struct {
 }
 
 type listedWorld struct {
-	Name      string            `json:"name"`
-	Available bool              `json:"available"`
-	Reason    string            `json:"reason,omitempty"`
-	Abilities []cluster.Ability `json:"abilities"`
+	Name       string             `json:"name"`
+	Available  bool               `json:"available"`
+	Reason     string             `json:"reason,omitempty"`
+	Abilities  []cluster.Ability  `json:"abilities"`
+	Topologies []cluster.Topology `json:"topologies"`
 }
 
 // parts are the words after holdfast list.
@@ -134,7 +135,7 @@ func takeInventory(args []string) (inventory, error) {
 }
 
 func listWorlds() []listedWorld {
-	real := listedWorld{Name: string(cluster.Process), Available: true}
+	real := listedWorld{Name: string(cluster.Process), Available: true, Topologies: process.Topologies()}
 	for _, t := range append([]cluster.Topology{cluster.Replicated}, process.Topologies()...) { // replicated has most
 		for _, a := range process.Abilities(t) {
 			if !slices.Contains(real.Abilities, a) {
@@ -146,7 +147,7 @@ func listWorlds() []listedWorld {
 		real.Available, real.Reason = false, err.Error()
 	}
 	return []listedWorld{
-		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities()},
+		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities(), Topologies: sim.Topologies()},
 		real,
 	}
 }
@@ -205,7 +206,11 @@ func (inv inventory) print(io streams) error {
 			if !wd.Available {
 				state = "not here: " + wd.Reason
 			}
-			row(wd.Name, state)
+			var topologies []string
+			for _, t := range wd.Topologies {
+				topologies = append(topologies, string(t))
+			}
+			row(wd.Name, state+"; topologies "+strings.Join(topologies, ", "))
 		}
 	}
 	return w.Flush()
