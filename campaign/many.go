@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 )
 
@@ -98,12 +101,34 @@ func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
 func (r Runner) width(jobs []store.Job) int {
 	switch {
 	case len(jobs) > 0 && cluster.World(jobs[0].World).Real():
+		if slices.ContainsFunc(jobs, elects) {
+			return min(electionsParallel, len(jobs))
+		}
 		return min(processParallel, len(jobs))
 	case r.useChildren(jobs):
 		return min(runtime.GOMAXPROCS(0), len(jobs))
 	}
 	return 1
 }
+
+// electionsParallel is how many runs with elections are played side by side. A
+// server that a busy machine does not let run for a second counts as dead, and
+// another is elected.
+const electionsParallel = 2
+
+// elects says whether a job is played where servers watch one another.
+func elects(j store.Job) bool {
+	if j.Topology != "" {
+		return electing(cluster.Topology(j.Topology))
+	}
+	s, err := scenarios.Load(j.Scenario)
+	if err != nil {
+		return false // a file of the user's, or a mistake that Play tells
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.Topology)), electing)
+}
+
+func electing(t cluster.Topology) bool { return t == cluster.Sentinel || t == cluster.RedisCluster }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
 	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && !cluster.World(jobs[0].World).Real()

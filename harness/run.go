@@ -56,6 +56,14 @@ type Config struct {
 const (
 	DefaultSimTTL     = 10 * time.Second
 	DefaultProcessTTL = time.Second
+	// DefaultElectionTTL outlasts an election in a Redis Cluster, of two to three
+	// seconds: a second grant after the lease is over proves nothing.
+	DefaultElectionTTL = 5 * time.Second
+	// DefaultSentinelTTL: sentinels need about two seconds to agree that a
+	// primary is gone, to elect another and to tell clients of it, on a busy
+	// machine three. A second grant proves something only inside the first
+	// lease, so the lease has to be twice as long as that.
+	DefaultSentinelTTL = 6 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -63,17 +71,37 @@ func (c Config) WithDefaults() Config {
 	if c.World == "" {
 		c.World = cluster.Sim
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultSimTTL
-		if c.World.Real() {
-			c.TTL = DefaultProcessTTL
-		}
-	}
 	if c.Topology == "" {
 		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
 	}
+	if c.TTL == 0 {
+		c.TTL = defaultTTL(c.World, c.Topology)
+	}
+	if c.Topology == cluster.RedisCluster && len(c.Scenario.Workload.Locks) == 0 {
+		tagged := *c.Scenario
+		tagged.Workload.Locks = []string{TaggedName}
+		c.Scenario = &tagged
+	}
 	return c
 }
+
+func defaultTTL(w cluster.World, t cluster.Topology) time.Duration {
+	switch {
+	case !w.Real():
+		return DefaultSimTTL
+	case t == cluster.RedisCluster:
+		return DefaultElectionTTL
+	case t == cluster.Sentinel:
+		return DefaultSentinelTTL
+	}
+	return DefaultProcessTTL
+}
+
+// TaggedName is the name of the lock in a Redis Cluster, unless the scenario
+// names its locks itself. Only what stands in braces decides about the slot, so
+// that all keys of one lock have the same: a script that counts a fence beside
+// the lock's key is refused otherwise, with CROSSSLOT.
+const TaggedName = "{" + LockName + "}"
 
 // Result is what a run leaves.
 type Result struct {
@@ -109,7 +137,16 @@ func (c Config) header(nodes int, store Store) history.Header {
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
 		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(store),
+		MinReplicas: c.servers().MinReplicasToWrite, MaxLag: c.servers().MinReplicasMaxLag,
 	}
+}
+
+// servers are the settings of nodes that have replicas; others have none.
+func (c Config) servers() scenarios.Servers {
+	if !c.Topology.Replicates() {
+		return scenarios.Servers{}
+	}
+	return c.Scenario.Servers
 }
 
 // nodes is how many there are: as many as the scenario says, or as there are
@@ -121,11 +158,15 @@ func (c Config) nodes() int {
 	return c.Scenario.NodesOf(c.Topology)
 }
 
-// quorum is 1 for a lock on one node that has independent ones to choose from,
-// and 0, what the topology says, otherwise.
+// quorum is 1 for a lock on one node that has independent ones to choose from, a
+// majority for one that takes the nodes of a Redis Cluster for independent, and
+// 0, what the topology says, otherwise.
 func (c Config) quorum() int {
-	if c.Topology == cluster.Independent && !c.Lock.Quorum {
+	switch {
+	case c.Topology == cluster.Independent && !c.Lock.Quorum:
 		return 1
+	case c.Topology == cluster.RedisCluster && c.Lock.Quorum:
+		return c.Scenario.NodesOf(c.Topology)/2 + 1
 	}
 	return 0
 }
@@ -190,6 +231,9 @@ func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) s
 		if !slices.Contains(have, cluster.Ability(need)) {
 			words = append(words, need+", which the lock needs")
 		}
+	}
+	if c.servers().MinReplicasToWrite > 0 && !slices.Contains(have, cluster.CanCountReplicas) {
+		words = append(words, string(cluster.CanCountReplicas)+", which the servers' settings need")
 	}
 	switch {
 	case len(words) > 0:

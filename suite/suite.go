@@ -75,7 +75,7 @@ func Names() []string { return []string{Quick, Standard, Thorough} }
 
 // Named gives a built-in suite, in the simulator.
 func Named(name string) (*Suite, error) {
-	e := Entry{Scenarios: scenarios.Names(), Seed: 1}
+	e := Entry{Scenarios: scenarios.NamesIn(cluster.Sim), Seed: 1}
 	switch name {
 	case Quick:
 		e.Scenarios = []string{"calm", "kleppmann-fencing", "kleppmann-gc-pause", "partition-holder", "partition-minority", "slow-work"}

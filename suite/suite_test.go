@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
@@ -190,7 +191,7 @@ func TestOnlySomeLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(jobsOf(t, all)), len(scenarios.Names()); got != want {
+	if got, want := len(jobsOf(t, all)), len(scenarios.NamesIn(cluster.Sim)); got != want {
 		t.Errorf("a lock that no scenario knows plays %d of %d from a file", got, want)
 	}
 	file, err := Parse("s.yaml", []byte("runs:\n  - {locks: [basic, redlock], scenarios: calm}\n"))

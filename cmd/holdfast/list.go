@@ -55,10 +55,11 @@ type listedCheck struct {
 }
 
 type listedWorld struct {
-	Name      string            `json:"name"`
-	Available bool              `json:"available"`
-	Reason    string            `json:"reason,omitempty"`
-	Abilities []cluster.Ability `json:"abilities"`
+	Name       string             `json:"name"`
+	Available  bool               `json:"available"`
+	Reason     string             `json:"reason,omitempty"`
+	Abilities  []cluster.Ability  `json:"abilities"`
+	Topologies []cluster.Topology `json:"topologies"`
 }
 
 // parts are the words after holdfast list.
@@ -134,12 +135,19 @@ func takeInventory(args []string) (inventory, error) {
 }
 
 func listWorlds() []listedWorld {
-	real := listedWorld{Name: string(cluster.Process), Available: true, Abilities: process.Abilities(cluster.Replicated)}
+	real := listedWorld{Name: string(cluster.Process), Available: true, Topologies: process.Topologies()}
+	for _, t := range append([]cluster.Topology{cluster.Replicated}, process.Topologies()...) { // replicated has most
+		for _, a := range process.Abilities(t) {
+			if !slices.Contains(real.Abilities, a) {
+				real.Abilities = append(real.Abilities, a)
+			}
+		}
+	}
 	if err := process.Available(); err != nil {
 		real.Available, real.Reason = false, err.Error()
 	}
 	return []listedWorld{
-		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities()},
+		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities(), Topologies: sim.Topologies()},
 		real,
 	}
 }
@@ -198,7 +206,11 @@ func (inv inventory) print(io streams) error {
 			if !wd.Available {
 				state = "not here: " + wd.Reason
 			}
-			row(wd.Name, state)
+			var topologies []string
+			for _, t := range wd.Topologies {
+				topologies = append(topologies, string(t))
+			}
+			row(wd.Name, state+"; topologies "+strings.Join(topologies, ", "))
 		}
 	}
 	return w.Flush()

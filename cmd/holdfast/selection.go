@@ -32,6 +32,8 @@ type selection struct {
 	resource resourceFlag
 	// known takes all locks that a scenario is about where none is named.
 	known bool
+	// availability is shown after a matrix.
+	availability bool
 }
 
 // Bounds that keep a slip of the finger from filling the memory or the day: a

@@ -50,6 +50,9 @@ func (k Kind) String() string {
 // sends invalidations unasked.
 const NeedClientTracking = "client-tracking"
 
+// NeedReplicas in [Entry.Needs]: a primary that knows what its replicas have.
+const NeedReplicas = "replica-acks"
+
 // Entry is one lock.
 type Entry struct {
 	Name  string

@@ -79,6 +79,13 @@ func TestEntries(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if slices.Contains(e.Needs, catalogue.NeedReplicas) {
+					if _, err := lock.Acquire(t.Context()); err == nil {
+						t.Error("it does without what it says it needs")
+					}
+					_ = lock.(io.Closer).Close()
+					return
+				}
 				for range 2 {
 					lease, err := lock.Acquire(t.Context())
 					if err != nil {
@@ -174,6 +181,7 @@ func TestWeaknesses(t *testing.T) {
 		"delayed-write", "kleppmann-clock-jump", "crash-restart-amnesia", "delayed-restart",
 		"failover-before-replication", "partition-holder", "partition-minority", "renewal-blip", "node-stall",
 		"reader-outlives-lease", "permits", "permits-clock-jump", "reentry", "shared-lock-object", "fair-queue-crashed-waiter",
+		"sentinel-lagging-replica",
 	}
 	for _, e := range catalogue.Everything() {
 		if len(e.Weaknesses) == 0 {
