@@ -116,6 +116,7 @@ func promised() map[string]map[string]cell {
 		"extend-too-late":    each(ok, "reference"),
 		"renewal-blip":       join(each(overrun, "watchdog", "service"), each(ok, "reference")),
 		"node-stall":         each(ok, six...),
+		"node-disconnected":  join(each(overrun, "watchdog", "service"), each(ok, "reference")),
 		"lock-key-deleted":   join(each(broken, "watchdog", "service"), each(brokenOnly, "reference")),
 		"node-refuses":       each(ok, "basic", "reference"),
 		"script-flush":       each(ok, append(six, "evalsha-without-fallback")...),

@@ -287,7 +287,8 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 		return nil
 	}
 	can := []cluster.Ability{
-		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut, cluster.CanDelay, cluster.CanKill,
+		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut, cluster.CanDisconnect, cluster.CanDelay,
+		cluster.CanKill,
 	}
 	for _, a := range []cluster.Ability{
 		cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock, cluster.CanRestartKept, cluster.CanFlush, cluster.CanTrack,

@@ -34,7 +34,7 @@ var quick = []comparison{
 	{scenario: "readers-and-writers"}, {scenario: "reader-outlives-lease"}, {scenario: "permits"}, {scenario: "permits-clock-jump"},
 	{scenario: "reentry"}, {scenario: "fair-queue-impatient"}, {scenario: "fair-queue-crashed-waiter"},
 	{scenario: "opposite-orders"}, {scenario: "shared-lock-object"},
-	{scenario: "partition-minority"}, {scenario: "delayed-restart"}, {scenario: "node-stall"}, {scenario: "redlock-fence"},
+	{scenario: "partition-minority"}, {scenario: "node-disconnected"}, {scenario: "delayed-restart"}, {scenario: "node-stall"}, {scenario: "redlock-fence"},
 }
 
 // patient need a longer TTL, since something in them takes a time of its own:
