@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/cluster/sim"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -80,8 +83,8 @@ func newList(io streams) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			inv, err := takeInventory(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			inv, err := takeInventory(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -97,7 +100,7 @@ func newList(io streams) *cobra.Command {
 	return cmd
 }
 
-func takeInventory(args []string) (inventory, error) {
+func takeInventory(ctx context.Context, args []string) (inventory, error) {
 	want := func(part string) bool { return len(args) == 0 || slices.Contains(args, part) }
 	var inv inventory
 	if want("scenarios") {
@@ -117,7 +120,7 @@ func takeInventory(args []string) (inventory, error) {
 			})
 		}
 	}
-	worlds := listWorlds()
+	worlds := listWorlds(ctx)
 	if want("faults") {
 		inv.Faults = listFaults(worlds)
 	}
@@ -132,14 +135,18 @@ func takeInventory(args []string) (inventory, error) {
 	return inv, nil
 }
 
-func listWorlds() []listedWorld {
+func listWorlds(ctx context.Context) []listedWorld {
 	real := listedWorld{Name: string(cluster.Process), Available: true, Abilities: process.Abilities(cluster.Replicated)}
 	if err := process.Available(); err != nil {
 		real.Available, real.Reason = false, err.Error()
 	}
+	boxed := listedWorld{Name: string(cluster.Container), Available: true, Abilities: process.Abilities(cluster.Replicated)}
+	if err := container.Available(ctx, ""); err != nil {
+		boxed.Available, boxed.Reason = false, reports.FirstLine(err.Error())
+	}
 	return []listedWorld{
 		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities()},
-		real,
+		real, boxed,
 	}
 }
 
