@@ -70,7 +70,7 @@ func play(role string) int {
 	return 0
 }
 
-func child(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
+func child(t *testing.T, role string, env ...string) (*exec.Cmd, io.Reader, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), env...), "HOLDFAST_CONTAINER_TEST="+role)
@@ -94,7 +94,7 @@ func child(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd, strings.TrimSpace(string(line[:n]))
+	return cmd, out, strings.TrimSpace(string(line[:n]))
 }
 
 // need skips a test where there is no engine or no image, and fails it in CI.
@@ -542,7 +542,7 @@ func TestNoPortIsPublished(t *testing.T) {
 func TestSweep(t *testing.T) {
 	p, _ := open(t)
 	startRedis(t, p, process.Program{Server: "n1"})
-	cmd, said := child(t, "victim")
+	cmd, out, said := child(t, "victim")
 	if said != "<nil>" {
 		t.Fatal(said)
 	}
@@ -570,7 +570,11 @@ func TestSweep(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	// It has ended when its output has; nobody has waited for it by then, so that
+	// it is still in the table of processes.
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Fatal(err)
+	}
 	timed(t, "sweep", func() error { _, err := Sweep(t.Context()); return err })
 	if n := count(cmd.Process.Pid); n != 0 {
 		t.Errorf("%d things of a killed process are left", n)
@@ -584,7 +588,7 @@ func TestMissingEngineIsSaid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("hiding the engine's socket needs root")
 	}
-	_, said := child(t, "available", "DOCKER_HOST=unix:///nowhere/docker.sock")
+	_, _, said := child(t, "available", "DOCKER_HOST=unix:///nowhere/docker.sock")
 	if !strings.Contains(said, "no Docker engine answers") || !strings.Contains(said, "with-docker.sh") {
 		t.Errorf("without an engine: %s", said)
 	}

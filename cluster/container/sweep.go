@@ -36,7 +36,8 @@ func self() maker {
 	return maker{pid: os.Getpid(), birth: birthOf(os.Getpid()), where: strings.TrimSpace(string(boot)) + " " + ns}
 }
 
-// birthOf is "" for a process that is not there.
+// birthOf is "" for a process that is not there, or that has ended and waits to be
+// reaped, which can take for ever where the first process is no real init.
 func birthOf(pid int) string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -45,7 +46,7 @@ func birthOf(pid int) string {
 	// The command name may hold spaces and brackets, so the last closing
 	// bracket counts. The start time is field 22 of proc(5), the 20th after it.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 20 {
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
 	}
 	return fields[19]
