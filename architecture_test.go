@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"impl/rwlock":     {"impl"},
 	"impl/semaphore":  {"impl"},
 	"impl/thirdparty": {"impl"},
+	"impl/baselines":  {"impl"},
 	"impl/mutants":    {"impl"},
 	"impl/unruly":     {"impl"},
 	"impl/catalogue":  {"impl"},
@@ -47,20 +48,26 @@ var layers = map[string][]string{
 	// It is a place for the servers of the process world, which knows of it only
 	// what an interface says.
 	"cluster/container": {"cluster", "cluster/process"},
+	"resource":          {},
+	"internal":          {}, // what several packages or their tests start on this machine
 	"nemesis":           {"cluster", "history"},
 	"scenarios":         {"nemesis", "cluster", "impl", "history"},
-	"harness":           {"impl", "history", "cluster", "nemesis", "scenarios"},
+	"harness":           {"impl", "history", "cluster", "nemesis", "scenarios", "resource"},
 	"checker":           {"history"},
 	"reports":           {"history", "checker"},
 	"reports/plots":     {"history", "checker", "reports"},
 	"reports/page":      {"history", "checker", "reports"},
-	"store":             {"history", "checker", "reports"},
-	"suite":             {"impl", "history", "cluster", "nemesis", "scenarios", "checker", "reports", "store"},
-	"campaign":          {"impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite"},
+	"store":             {"history", "checker", "reports", "resource"},
+	"suite":             {"impl", "history", "cluster", "nemesis", "scenarios", "resource", "checker", "reports", "store"},
+	"campaign":          {"impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite"},
+	"study":             {"impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite", "campaign"},
 	"serve":             {"history", "checker", "reports", "store"},
 	"inspect":           {},
 	".":                 {"impl", "cluster", "history", "scenarios", "checker", "reports", "store", "campaign"},
-	"cmd":               {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "harness", "checker", "reports", "store", "suite", "campaign"},
+	"cmd":               {"inspect", "serve", "impl", "history", "cluster", "nemesis", "scenarios", "resource", "harness", "checker", "reports", "store", "suite", "campaign", "study"},
+	// Descriptions of servers: what to start knows no world that starts it.
+	"cluster/programs":             {},
+	"cluster/programs/programtest": {"cluster/programs"},
 }
 
 // source is one Go file of ours.

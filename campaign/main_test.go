@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/holdfast-io/holdfast/internal/storetest"
 )
 
 // The test binary is its own child process: with this variable set it serves
@@ -34,7 +36,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := storetest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // serveBadly passes jobs on to Serve and misbehaves at the job of doom.

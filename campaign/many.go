@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/reports"
+	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 )
 
@@ -103,12 +106,34 @@ func (r Runner) width(jobs []store.Job) int {
 	case len(jobs) > 0 && cluster.World(jobs[0].World) == cluster.Container:
 		return min(containerParallel, len(jobs))
 	case len(jobs) > 0 && cluster.World(jobs[0].World).Real():
+		if slices.ContainsFunc(jobs, elects) {
+			return min(electionsParallel, len(jobs))
+		}
 		return min(processParallel, len(jobs))
 	case r.useChildren(jobs):
 		return min(runtime.GOMAXPROCS(0), len(jobs))
 	}
 	return 1
 }
+
+// electionsParallel is how many runs with elections are played side by side. A
+// server that a busy machine does not let run for a second counts as dead, and
+// another is elected.
+const electionsParallel = 2
+
+// elects says whether a job is played where servers watch one another.
+func elects(j store.Job) bool {
+	if j.Topology != "" {
+		return electing(cluster.Topology(j.Topology))
+	}
+	s, err := scenarios.Load(j.Scenario)
+	if err != nil {
+		return false // a file of the user's, or a mistake that Play tells
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.Topology)), electing)
+}
+
+func electing(t cluster.Topology) bool { return t == cluster.Sentinel || t == cluster.RedisCluster }
 
 func (r Runner) useChildren(jobs []store.Job) bool {
 	return r.Child != nil && len(jobs) > 0 && (r.Isolate || len(jobs) >= worthChildren) && !cluster.World(jobs[0].World).Real()
@@ -135,9 +160,9 @@ func (r Runner) work(ctx context.Context, jobs []store.Job, take func() (int, bo
 		if r.Skip != nil && r.Skip(jobs[i]) {
 			continue
 		}
-		run, err := r.playIn(ctx, &c, order{Job: jobs[i], Keep: r.Keep})
+		run, err := r.playIn(ctx, &c, orderOf(jobs[i], r.Keep))
 		if err != nil && strings.Contains(err.Error(), foreignBubble) {
-			run, err = r.playIn(ctx, &c, order{Job: jobs[i], Keep: r.Keep}) // in a fresh child, for the last one is dead
+			run, err = r.playIn(ctx, &c, orderOf(jobs[i], r.Keep)) // in a fresh child, for the last one is dead
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -209,7 +234,14 @@ const childDied = "the child process died"
 // order is one line to a child.
 type order struct {
 	Job store.Job `json:"job"`
+	// Password of the job's resource, which the job does not tell.
+	Password string `json:"password,omitempty"`
 	Keep
+}
+
+// orderOf hands on all that a child needs.
+func orderOf(j store.Job, k Keep) order {
+	return order{Job: j, Password: j.Resource.Password(), Keep: k}
 }
 
 // child is a process that plays jobs.
@@ -327,6 +359,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("job %q: %w", bytes.TrimSpace(line), err)
 		}
+		o.Job.Resource = o.Job.Resource.WithPassword(o.Password)
 		run, _ := o.Keep.Play(ctx, o.Job)
 		reply, err := json.Marshal(run)
 		if err != nil {

@@ -27,6 +27,9 @@ const (
 	lapseDeleted     = "deleted"
 	lapseOverwritten = "overwritten"
 	lapseLost        = "lost"
+	// lapseDeposed: granted by a node, named in by, that had been replaced as the
+	// primary.
+	lapseDeposed = "deposed"
 )
 
 // carriage goes through the server trace and finds, for every granted
@@ -39,13 +42,21 @@ const (
 //
 //	0    c1's SET runs on n1, the primary
 //	0.1  n1 dies, n2 is promoted and reports no key: c1's lapse begins
+//
+// In a Redis Cluster the same holds key by key: the node that counts is the one
+// that serves the key's slot, and a slot may move with its keys as well:
+//
+//	0    c1's SET runs on n1
+//	0.1  n2 reports that the key has moved there: now n2 counts, and has it
+//	0.1  n1 reports that the key is gone: no lapse
 type carriage struct {
 	facts  *Facts
 	quorum int
 	owners map[place]string
-	// primary is the node that counts in a replicated topology.
-	primary string
-	demoted map[string]bool
+	// primary is the node that counts, and demoted are those that did, by
+	// [Facts.realm]; both are empty where all nodes count.
+	primary map[string]string
+	demoted map[place]bool
 	// active acquisitions by their token; to is where their watch ends.
 	active map[string][]*Acquisition
 	// last is the step that took a token from a node last.
@@ -54,7 +65,7 @@ type carriage struct {
 
 func (f *Facts) carry() {
 	c := &carriage{
-		facts: f, quorum: f.quorum(), owners: map[place]string{}, demoted: map[string]bool{},
+		facts: f, quorum: f.quorum(), owners: map[place]string{}, primary: map[string]string{}, demoted: map[place]bool{},
 		active: map[string][]*Acquisition{}, last: map[string]*touch{},
 	}
 	var granted []*Acquisition
@@ -70,7 +81,7 @@ func (f *Facts) carry() {
 		s := &f.keys.touches[i]
 		for len(moves) > 0 && moves[0].StartIndex < s.index {
 			granted = c.grant(granted, moves[0].StartIndex)
-			c.promote(moves[0].On[1], moves[0].StartIndex, moves[0].Start)
+			c.promote("", moves[0].On[1], moves[0].StartIndex, moves[0].Start)
 			moves = moves[1:]
 		}
 		granted = c.grant(granted, s.index)
@@ -78,19 +89,19 @@ func (f *Facts) carry() {
 	}
 	for _, m := range moves {
 		granted = c.grant(granted, m.StartIndex)
-		c.promote(m.On[1], m.StartIndex, m.Start)
+		c.promote("", m.On[1], m.StartIndex, m.Start)
 	}
 	c.grant(granted, len(f.History.Events))
 }
 
 // failovers are the faults that made another node the primary.
 func (f *Facts) failovers() []Fault {
-	if f.History.Header.Topology != "replicated" {
+	if !f.History.Header.Replicates() {
 		return nil
 	}
 	var out []Fault
 	for _, x := range f.Faults {
-		if x.Fault == "failover" && len(x.On) == 2 {
+		if (x.Fault == "failover" || x.Fault == history.Promotion) && len(x.On) == 2 {
 			out = append(out, x)
 		}
 	}
@@ -126,6 +137,9 @@ func (c *carriage) grant(granted []*Acquisition, before int) []*Acquisition {
 			continue
 		}
 		l := lapse{Interval: Interval{From: a.Done, To: never}, index: a.DoneIndex, cause: lapseNever}
+		if node := c.elsewhere(a); node != "" {
+			l.cause, l.by = lapseDeposed, node
+		}
 		// Had a quorum carried it, the lease would have begun: what was given
 		// back by a failed attempt before is no cause. A permit's lease does not
 		// begin with a command; there its being taken away says that it was there.
@@ -187,8 +201,8 @@ func (f *Facts) baseless(a *Acquisition) string {
 
 // carrying counts the nodes that carry an acquisition's token.
 func (c *carriage) carrying(a *Acquisition) int {
-	if c.primary != "" {
-		if carries(c.owners[place{c.primary, a.key}], a.Alias) {
+	if primary := c.primary[c.facts.realm(a.key)]; primary != "" {
+		if carries(c.owners[place{primary, a.key}], a.Alias) {
 			return 1
 		}
 		return 0
@@ -202,16 +216,20 @@ func (c *carriage) carrying(a *Acquisition) int {
 	return n
 }
 
-func (c *carriage) step(s *touch) {
-	if c.facts.History.Header.Topology == "replicated" {
-		switch {
-		case c.primary == "" && s.Client != "":
-			c.primary = s.Node
-		case s.Node == c.primary:
-		case s.Cmd == history.Promoted, s.Client != "" && !c.demoted[s.Node]:
-			c.promote(s.Node, s.index, s.t)
+// elsewhere is a node that carries an acquisition's token and is the primary no
+// more; empty where there is none.
+func (c *carriage) elsewhere(a *Acquisition) string {
+	realm := c.facts.realm(a.key)
+	for _, p := range c.facts.keys.places {
+		if p.key == a.key && p.node != c.primary[realm] && c.demoted[place{p.node, realm}] && carries(c.owners[p], a.Alias) {
+			return p.node
 		}
 	}
+	return ""
+}
+
+func (c *carriage) step(s *touch) {
+	c.follow(s)
 	was := c.owners[s.place]
 	c.owners[s.place] = s.Owner
 	if was == s.Owner {
@@ -230,24 +248,58 @@ func (c *carriage) step(s *touch) {
 	}
 }
 
-// promote makes a node the one that counts. What the trace knew of it before
-// is what it had as a replica, or before it died.
-func (c *carriage) promote(node string, index int, t int64) {
-	if c.primary == node {
+// follow finds out from a step which node is the primary of its realm, where one
+// counts at a time.
+//
+// Where nodes elect their primary, its promotion is on record. A replica's word
+// that it has become one is not enough: the election may come to nothing, and
+// no client is led there then. Nor is a command of a client, which may read on a
+// replica, or ask a script that the replica refuses; only a primary takes a
+// write. A primary that was replaced and goes on serving the clients on its side
+// is none:
+//
+//	0    c1's SET runs on n1; n1 is cut off from the others
+//	1.5  n2 is promoted, and has no key: c1's lapse begins
+//	2    c1 releases on n1, and is granted the lock there anew: never on record
+//	2.1  c2 is granted the lock on n2
+func (c *carriage) follow(s *touch) {
+	if !c.facts.oneCounts() {
 		return
 	}
-	if c.primary != "" {
-		c.demoted[c.primary] = true
+	elected := c.facts.History.Header.Topology == "sentinel"
+	realm := c.facts.realm(s.Key)
+	switch primary := c.primary[realm]; {
+	case primary == "" && s.Client != "":
+		c.primary[realm] = s.Node
+	case s.Node == primary:
+	case s.Cmd == history.Promoted && !elected, s.Cmd == history.Moved,
+		s.Client != "" && !c.demoted[place{s.Node, realm}] && (!elected || s.wrote() && s.sure):
+		c.promote(realm, s.Node, s.index, s.t)
 	}
-	c.primary = node
-	delete(c.demoted, node)
+}
+
+// promote makes a node the one that counts in a realm. What the trace knew of it
+// before is what it had as a replica, or before it died.
+func (c *carriage) promote(realm, node string, index int, t int64) {
+	old := c.primary[realm]
+	if old == node {
+		return
+	}
+	if old != "" {
+		c.demoted[place{old, realm}] = true
+		c.facts.successions = append(c.facts.successions, succession{place: place{old, realm}, t: t})
+	}
+	c.primary[realm] = node
+	delete(c.demoted, place{node, realm})
 	for p := range c.owners {
-		if p.node == node {
+		if p.node == node && c.facts.realm(p.key) == realm {
 			c.owners[p] = ""
 		}
 	}
-	for token := range c.active {
-		c.recount(token, index, t, lapseLost, "")
+	for token, all := range c.active {
+		if len(all) > 0 && c.facts.realm(all[0].key) == realm {
+			c.recount(token, index, t, lapseLost, "")
+		}
 	}
 }
 

@@ -95,6 +95,7 @@ type Check struct {
 func All() []Check {
 	return []Check{
 		{assumptionsName, "the history is well formed; otherwise nothing else counts", assumptions},
+		{independenceName, "the nodes of a lock that needs a quorum are independent of each other", independence},
 		{exclusionName, "no two believe at once that they hold the lock, or more than it has permits", exclusion},
 		{updatesName, "no write is applied over a version its writer had not read", updates},
 		{fencingName, "fencing tokens grow with every grant and stale writes are refused", fencing},

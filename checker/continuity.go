@@ -84,7 +84,7 @@ func (c *lasting) onRecord(a *Acquisition) {
 	c.judged += len(confirmations)
 	for _, x := range confirmations {
 		for _, l := range a.lapses {
-			if l.From >= x.since || l.cause == lapseNever || l.To-l.From <= c.facts.slack() {
+			if l.From >= x.since || l.cause == lapseNever || l.cause == lapseDeposed || l.To-l.From <= c.facts.slack() {
 				continue
 			}
 			c.found = append(c.found, c.facts.lie(a, x, l))

@@ -18,6 +18,7 @@ func coverage(f *Facts) Result {
 	r.Figures = map[string]float64{
 		"acquires_before": float64(before), "acquires_during": float64(during), "acquires_after": float64(after),
 	}
+	f.availability(r.Figures)
 	var unmet []string
 	miss := func(format string, args ...any) { unmet = append(unmet, fmt.Sprintf(format, args...)) }
 	if !slices.ContainsFunc(f.Acquisitions, (*Acquisition).Held) {
@@ -40,6 +41,9 @@ func coverage(f *Facts) Result {
 	}
 	if want.Outlived && !slices.ContainsFunc(f.Acquisitions, f.outlived) {
 		miss("no holder stayed inside for longer than the TTL")
+	}
+	if h := &f.History.Header; want.Redirects && (h.Moved == 0 || h.Asked == 0) {
+		miss("clients were sent elsewhere %d times by MOVED and %d times by ASK, want both", h.Moved, h.Asked)
 	}
 	for _, fault := range f.Never {
 		miss("a fault never struck: %s", fault)

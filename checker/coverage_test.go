@@ -39,6 +39,8 @@ func TestCoverage(t *testing.T) {
 		{name: "outlived it inside the acquire", want: Pass, history: asks(story(invoke(0, "c1", acquire, 1), ok(15, "c1", acquire, 1)), history.Coverage{Outlived: true})},
 		{name: "waited, then was quick", want: Unknown, reason: "no holder stayed inside", history: asks(story(invoke(0, "c1", acquire, 1), server(14.9, "n1", "c1", "SET", "c1#1", 10),
 			ok(15, "c1", acquire, 1), invoke(16, "c1", release, 1)), history.Coverage{Outlived: true})},
+		{name: "sent elsewhere in both ways", want: Pass, history: with(asks(story(grant(1, "c1", 1)...), history.Coverage{Redirects: true}), func(h *history.Header) { h.Moved, h.Asked = 1, 2 })},
+		{name: "sent elsewhere in one way", want: Unknown, reason: "3 times by MOVED and 0 times by ASK", history: with(asks(story(grant(1, "c1", 1)...), history.Coverage{Redirects: true}), func(h *history.Header) { h.Moved = 3 })},
 		{name: "left in time", want: Unknown, reason: "no holder stayed inside", history: asks(story(join(grant(1, "c1", 1), invoke(9, "c1", release, 1), ok(30, "c1", release, 1))...), history.Coverage{Outlived: true})},
 	})
 }

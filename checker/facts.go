@@ -36,6 +36,8 @@ type Facts struct {
 	// keys is the server trace, key by key, and traced whether there is one.
 	keys   *keys
 	traced bool
+	// successions are the moments at which another node began to count, in order.
+	successions []succession
 	// follows maps a token to the first token of the same hold.
 	follows map[string]string
 }

@@ -61,9 +61,9 @@ func fencing(f *Facts) Result {
 	if h.Resource == "guarded" {
 		found = append(found, f.guard()...)
 	} else {
-		// A plain resource looks at no token, so a stale write that it takes
+		// Any other resource looks at no token, so a stale write that it takes
 		// is no failure of the fence: the updates check counts the damage.
-		r.Reason = "only the tokens were judged: the resource is plain and checks none"
+		r.Reason = fmt.Sprintf("only the tokens were judged: the resource is %s and checks none", cmp.Or(h.Resource, "plain"))
 	}
 	r.Figures = map[string]float64{"tokens": float64(n), "violations": float64(len(found))}
 	slices.SortStableFunc(found, func(a, b Found) int {

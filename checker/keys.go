@@ -76,7 +76,7 @@ func (k *keys) judged(p place) bool {
 }
 
 // pseudo are the events of the trace that are no client's command.
-var pseudo = []string{history.Expired, history.Lostkeys, history.Promoted, history.Left}
+var pseudo = []string{history.Expired, history.Lostkeys, history.Promoted, history.Moved, history.Left}
 
 // noise: each reading is rounded to a millisecond. On a real server the node's
 // clock is worked out by a process that may be kept waiting between two looks

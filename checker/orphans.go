@@ -104,7 +104,8 @@ type life struct {
 	touches       []int
 	Interval
 	ended bool
-	// inherited: a promoted replica had the key from its primary.
+	// inherited: a promoted replica had the key from its primary, or the key
+	// came with its slot.
 	inherited bool
 }
 
@@ -116,7 +117,7 @@ func (o *leftovers) place(p place) {
 	flush := func(end int64, ended bool) {
 		if l != nil {
 			l.To, l.ended = end, ended
-			if at, ok := f.demoted(p.node, l.From); ok && at < end {
+			if at, ok := f.demoted(p, l.From); ok && at < end {
 				l.To, l.ended = at, true
 			}
 			o.life(p, l)
@@ -131,7 +132,7 @@ func (o *leftovers) place(p place) {
 		switch {
 		case l != nil:
 			l.touches = append(l.touches, i)
-		case s.Owner == "" || !s.sure || s.Client == "" && s.Cmd != history.Promoted:
+		case s.Owner == "" || !s.sure || s.Client == "" && !s.succeeds():
 			unbound = s.Owner
 		case s.Owner == unbound:
 		default:
@@ -139,23 +140,35 @@ func (o *leftovers) place(p place) {
 			if l.client == "" || s.before == s.Owner {
 				l.client = ownerOf(s.Owner)
 			}
-			l.inherited = s.Cmd == history.Promoted
+			l.inherited = s.succeeds()
 		}
 	}
 	flush(f.End, false)
 }
 
-// demoted is when a node ceased to be the primary, after a moment. Nobody can
-// delete a key there any more, and what it becomes as a replica is its
-// primary's doing.
-func (f *Facts) demoted(node string, since int64) (int64, bool) {
-	for _, x := range f.failovers() {
-		if x.On[0] == node && x.Start >= since {
-			return x.Start, true
-		}
+// demoted is when a node ceased to be the primary, after a moment, or that
+// moment where it was none then. Nobody can delete a key there any more, and what
+// it becomes as a replica is its primary's doing.
+func (f *Facts) demoted(p place, since int64) (int64, bool) {
+	if f.sharded() {
+		return f.succeeded(p, since)
 	}
-	return 0, false
+	deposed := false
+	for _, x := range f.failovers() {
+		switch {
+		case x.On[0] == p.node && x.Start >= since:
+			return x.Start, true
+		case x.Start > since:
+			return since, deposed
+		}
+		deposed = x.On[0] == p.node || deposed && x.On[1] != p.node
+	}
+	return since, deposed
 }
+
+// succeeds says whether the node began to serve the key with this event, and had
+// it from the one before.
+func (s *touch) succeeds() bool { return s.Cmd == history.Promoted || s.Cmd == history.Moved }
 
 // life judges what is left of a key after each tenure that it belongs to.
 func (o *leftovers) life(p place, l *life) {

@@ -18,7 +18,7 @@ const (
 )
 
 var leaseKinds = map[string]string{
-	lapseNever: NeverThere, lapseLost: DataLost, lapseDeleted: Deleted,
+	lapseNever: NeverThere, lapseLost: DataLost, lapseDeposed: DataLost, lapseDeleted: Deleted,
 	lapseOverwritten: Overwritten, lapseExpired: ExpiredEarly,
 }
 
@@ -97,6 +97,7 @@ func (f *Facts) fallen(a *Acquisition, l lapse, at int64) Found {
 	how := map[string]string{
 		lapseNever:       "%[2]s " + carried + " %[1]s's token at %[3]s, when it was told that it holds the lock, %[4]s.",
 		lapseLost:        "%[2]s lost %[1]s's token at %[3]s, %[4]s.",
+		lapseDeposed:     "%[1]s was granted the lock at %[3]s by %[5]s, in whose place another node was the primary by then, so that nobody else will hear of it, %[4]s.",
 		lapseDeleted:     "%[2]s lost %[1]s's token at %[3]s to a command of %[5]s that deleted it, %[4]s.",
 		lapseOverwritten: "%[2]s lost %[1]s's token at %[3]s to a command of %[5]s that wrote over it, %[4]s.",
 		lapseExpired:     "%[1]s's token expired on %[2]s at %[3]s, %[4]s.",

@@ -19,6 +19,9 @@ func TestLease(t *testing.T) {
 		}
 		return append(events, ok(1, "c1", history.Acquire, 1))
 	}
+	sharded := func(events ...history.Event) *history.History {
+		return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "cluster", 6 })
+	}
 	replicated := func(events ...history.Event) *history.History {
 		return with(story(events...), func(h *history.Header) { h.Topology, h.Nodes = "replicated", 2 })
 	}
@@ -81,6 +84,22 @@ func TestLease(t *testing.T) {
 			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(2, "n2", "", history.Promoted, "c1#1", 8.95), hit(2, 1, history.Start, "failover", "n1", "n2"), hit(3, 2, history.Start, "failover", "n2", "n1"), worked)...)},
 		{name: "a replica's loss is nothing", want: Pass,
 			history: replicated(join(taken(1, "c1", 1, "c1#1"), server(1.1, "n2", "", "SET", "c1#1", 9.85), gone(3, "n2", "", history.Lostkeys), worked)...)},
+		{name: "the key moves with its slot", want: Pass,
+			history: sharded(join(taken(1, "c1", 1, "c1#1"), server(2, "n2", "", history.Moved, "c1#1", 8.95), gone(2.001, "n1", "", "MIGRATE"), worked)...)},
+		{name: "the slot moves and the key does not", want: Violation, kind: DataLost, ops: []int{2, 3},
+			history: sharded(join(taken(1, "c1", 1, "c1#1"), gone(2, "n1", "", "MIGRATE"), server(2.5, "n2", "c2", "SET", "c2#1", 10), worked)...)},
+		{name: "the replica of a slot is told too, and does not count", want: Pass, history: sharded(join(taken(1, "c1", 1, "c1#1"),
+			server(2, "n2", "", history.Moved, "c1#1", 8.95), server(2.001, "n5", "", "RESTORE-ASKING", "c1#1", 8.95), gone(2.001, "n1", "", "MIGRATE"), gone(2.1, "n5", "", history.Lostkeys), worked)...)},
+		{name: "elected without it", want: Violation, kind: DataLost, ops: []int{2, 4}, fault: "failover", history: sharded(join(taken(1, "c1", 1, "c1#1"),
+			hit(2, 1, history.Start, "failover", "n1", "n4"), gone(4, "n4", "", history.Promoted), worked)...)},
+		{name: "elected with it", want: Pass, history: sharded(join(taken(1, "c1", 1, "c1#1"), server(1.1, "n4", "", "SET", "c1#1", 9.85),
+			hit(2, 1, history.Start, "failover", "n1", "n4"), server(4, "n4", "", history.Promoted, "c1#1", 6.95), worked)...)},
+		{name: "killed and not replaced yet", want: Pass, history: sharded(join(taken(1, "c1", 1, "c1#1"), hit(2, 1, history.Start, "failover", "n1", "n4"), worked)...)},
+		{name: "another key's shard is elected", want: Pass, history: sharded(join(taken(1, "c1", 1, "c1#1"), keyed(gone(4, "n5", "", history.Promoted), "lock:b"), worked)...)},
+		{name: "granted by a primary that had been deposed", want: Violation, kind: DataLost, ops: []int{9}, history: sharded(join(taken(1, "c1", 1, "c1#1"), given(2, "c1", 1),
+			gone(3, "n4", "", history.Promoted), taken(3.5, "c2", 2, "c2#1"), note(4, "c2", history.Worked, 2))...)},
+		{name: "a lock of several nodes counts votes, in a cluster as well", want: Violation, kind: NeverThere, ops: []int{2}, history: with(sharded(join(taken(1, "c1", 1, "c1#1"), worked)...),
+			func(h *history.Header) { h.Quorum = 4 })},
 		{name: "no trace", want: Unknown, skipped: true, reason: "no server trace", history: story(grant(1, "c1", 1)...)},
 		{name: "nobody's commands", want: Unknown, skipped: true, reason: "which client", history: story(join(grant(1, "c1", 1), server(2, "n1", "", "SET", "?#1", 10))...)},
 	})

@@ -66,6 +66,18 @@ const (
 	Resource = "resource"
 )
 
+// Simulated says whether the simulator has a topology. The others need programs
+// that it does not imitate.
+func (t Topology) Simulated() bool { return t == Single || t == Replicated || t == Independent }
+
+// Witnesses is how many servers without data a topology has beside its nodes.
+func (t Topology) Witnesses() int {
+	if t == Sentinel {
+		return 3 // the least of which a majority survives the loss of one
+	}
+	return 0
+}
+
 // NodeName gives the name of the i-th node, counted from 1.
 func NodeName(i int) string { return fmt.Sprintf("n%d", i) }
 
@@ -131,6 +143,10 @@ const (
 	CanCancel      Ability = "cancel"
 	CanStrike      Ability = "strike"
 	CanTrack       Ability = "client-tracking" // what some client libraries cache with
+	CanMigrate     Ability = "migrate-slot"
+	// CanCountReplicas: a primary knows what its replicas have acknowledged, as
+	// WAIT and min-replicas-to-write need.
+	CanCountReplicas Ability = "replica-acks"
 )
 
 // ErrUnsupported says that this world cannot do a fault.
@@ -244,4 +260,46 @@ type Promoter interface {
 	// Primary is the node that clients reach now.
 	PrimaryNode() string
 	Promote(ctx context.Context, node string) error
+}
+
+// Deposition is how a replica of a Redis Cluster takes the place of a primary
+// that runs.
+type Deposition string
+
+// The depositions.
+const (
+	Force    Deposition = "force"    // the other primaries vote; the old one is not asked
+	Takeover Deposition = "takeover" // nobody is asked
+)
+
+// Sharded is a Redis Cluster, whose keys are shared by several primaries.
+type Sharded interface {
+	// Shard is the node that serves the slot of the lock, and its replicas.
+	Shard(ctx context.Context) (primary string, replicas []string, err error)
+	// Depose makes a replica the primary of its shard and returns when it
+	// serves.
+	Depose(ctx context.Context, replica string, how Deposition) error
+}
+
+// Migrator moves the slot of the lock from one primary of a Redis Cluster to
+// another, a step at a time: open, move as often as needed, close.
+type Migrator interface {
+	// Shards are the nodes that serve slots, in order.
+	Shards(ctx context.Context) ([]string, error)
+	OpenSlot(ctx context.Context, from, to string) error
+	MoveKeys(ctx context.Context, from, to string) error
+	CloseSlot(ctx context.Context, from, to string) error
+}
+
+// Elector is a cluster whose nodes may make another one the primary by
+// themselves. Nobody can tell them which.
+type Elector interface {
+	// Elects says whether they do in this cluster's topology.
+	Elects() bool
+}
+
+// Witnessed is a cluster that may have servers without data.
+type Witnessed interface {
+	// Witnesses in order s1..sN; none in most topologies.
+	Witnesses() []string
 }

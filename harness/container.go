@@ -40,21 +40,20 @@ func (c Config) place(ctx context.Context) (process.Place, error) {
 	return container.Open(ctx, container.Config{Image: c.Image, Dir: c.Dir})
 }
 
-// versionsOf adds what the servers of a world are to the versions of a run.
-func versionsOf(ctx context.Context, world *process.World, place process.Place) (map[string]string, error) {
-	out := versions()
+// addVersions adds what the servers of a world are to the versions of a run.
+func addVersions(ctx context.Context, out map[string]string, world *process.World, place process.Place) error {
 	if p, ok := place.(*container.Place); ok {
 		image := p.Image()
 		out["image"] = image.Ref + "@" + image.ID
 	}
 	server, err := world.Version(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if name, version, other := strings.Cut(server, " "); other {
 		out[name] = version
 	} else if server != "" {
 		out["redis"] = server
 	}
-	return out, nil
+	return nil
 }

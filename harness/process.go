@@ -55,14 +55,17 @@ func NewMark() string { return fmt.Sprintf("holdfast:%08x:", rand.Uint32()) }
 
 // procRun is one run on real servers.
 type procRun struct {
-	cfg     Config
-	mark    string       // in every key on servers that are not ours
-	start   atomic.Int64 // on the machine's monotonic clock
-	rec     *history.Recorder
-	world   *process.World
-	driver  *nemesis.Driver
-	live    *liveness
-	workers map[string]*worker
+	cfg        Config
+	header     history.Header
+	mark       string       // in every key on servers that are not ours
+	start      atomic.Int64 // on the machine's monotonic clock
+	rec        *history.Recorder
+	store      Store
+	world      *process.World
+	driver     *nemesis.Driver
+	live       *liveness
+	promotions atomic.Int64
+	workers    map[string]*worker
 
 	mu       sync.Mutex
 	left     int // workers that have not ended
@@ -97,13 +100,18 @@ func (r *procRun) play(ctx context.Context) *Result {
 	if r.cfg.Scenario.Final.Heal {
 		// What goes wrong here is told once, by the last call below.
 		if healed := r.driver.HealAll(); healed == nil && err == nil && !interrupted && r.failure() == nil {
-			interrupted = r.final(ctx)
+			// Healed is what we broke; what the nodes make of it takes a while.
+			if err = r.world.AwaitWhole(ctx); err == nil {
+				interrupted = r.final(ctx)
+			} else if ctx.Err() != nil {
+				err, interrupted = nil, true
+			}
 		}
 	}
 	res.Leaks = r.finish(ctx, interrupted || err != nil)
 	err = errors.Join(err, r.driver.HealAll(), r.failure())
 	unfired(r.driver.Unfired(), r.rec)
-	err = errors.Join(err, r.world.EndTrace(context.WithoutCancel(ctx)))
+	err = errors.Join(err, r.redirects(context.WithoutCancel(ctx)), r.world.EndTrace(context.WithoutCancel(ctx)))
 	res.Virtual = time.Duration(monotonic() - r.start.Load())
 	res.Err = errors.Join(err, r.close())
 	res.History = r.rec.Finish()
@@ -113,18 +121,42 @@ func (r *procRun) play(ctx context.Context) *Result {
 	return res
 }
 
-func (r *procRun) close() error {
-	if r.world == nil {
+// redirects asks how often clients were sent elsewhere.
+func (r *procRun) redirects(ctx context.Context) error {
+	if r.cfg.Topology != cluster.RedisCluster {
 		return nil
 	}
-	return r.world.Close()
+	var err error
+	if r.header.Moved, r.header.Asked, err = r.world.Redirects(ctx); err != nil {
+		return fmt.Errorf("count the redirects: %w", err)
+	}
+	r.rec.SetHeader(r.header)
+	return nil
+}
+
+// close ends the world first: nobody calls the store any more then.
+func (r *procRun) close() error {
+	var err error
+	if r.world != nil {
+		err = r.world.Close()
+	}
+	if r.store != nil {
+		err = errors.Join(err, closeStore(r.store))
+	}
+	return err
 }
 
 func (r *procRun) setUp(ctx context.Context) error {
 	cfg := r.cfg
 	nodes := cfg.nodes()
-	r.rec.SetHeader(cfg.header(nodes))
-	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", func(ev history.Event) { r.rec.Record(ev) })
+	store, err := cfg.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	r.store = store
+	r.header = cfg.header(nodes, store)
+	r.rec.SetHeader(r.header)
+	door := NewResource(store, func(ev history.Event) { r.rec.Record(ev) }, r.fail)
 	existing := cfg.Existing
 	if cfg.World == cluster.External {
 		existing = existing[:nodes]
@@ -136,31 +168,56 @@ func (r *procRun) setUp(ctx context.Context) error {
 	}
 	world, err := process.Start(ctx, process.Config{
 		Place:    place,
-		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
-		Existing: existing, KeyMark: r.mark,
+		Topology: cfg.Topology, Nodes: nodes, Witnesses: cfg.Topology.Witnesses(), Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
+		Existing: existing, KeyMark: r.mark, OnPromoted: r.promoted,
+		MinReplicas: cfg.servers().MinReplicasToWrite, MaxLag: cfg.servers().MinReplicasMaxLag,
 		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(),
 		OnServer: func(ev history.Server, at int64) {
 			start := r.start.Load()
 			ev.Clock -= start
 			r.rec.Append(history.Event{T: max(at-start, 0), Server: &ev})
 		},
-		ResourceHandler: resource.Session,
+		ResourceHandler: door.Session,
 		OnClientExit:    r.exited,
 	})
 	if err != nil {
 		return fmt.Errorf("start the servers: %w", err)
 	}
 	r.world = world
-	header := cfg.header(nodes)
-	if header.Versions, err = versionsOf(ctx, world, place); err != nil {
+	if err := addVersions(ctx, r.header.Versions, world, place); err != nil {
 		return err
 	}
-	r.rec.SetHeader(header)
+	if cfg.Lock.Quorum && len(world.Dialed()) > 1 {
+		if r.header.Given, err = world.Standing(ctx); err != nil {
+			return fmt.Errorf("ask the nodes how they stand to each other: %w", err)
+		}
+	}
+	r.rec.SetHeader(r.header)
 	r.driver = nemesis.NewDriver(cfg.plan(), crashing{servers: world, run: r}, cfg.TTL, func(ev history.Event) { r.rec.Record(ev) })
 	r.live = newLiveness(world.Clients())
 	r.rec.Observe(r.live.observe)
 	r.rec.Observe(r.driver.Observe)
 	return r.startWorkers(ctx)
+}
+
+// firstPromotion is the first id of promotions among the faults: no plan has as
+// many.
+const firstPromotion = 100_000
+
+// promoted records that the nodes have made another one their primary. It is
+// told after the fact, and stands in the history where it happened.
+func (r *procRun) promoted(old, name string, at, told int64) {
+	start := r.start.Load()
+	n := history.Nemesis{
+		ID: firstPromotion + int(r.promotions.Add(1)), Fault: history.Promotion, Phase: history.Start, On: []string{old, name},
+		What: fmt.Sprintf("%s was promoted by the sentinels in place of %s, and clients were told %v later",
+			name, old, time.Duration(told-at).Round(10*time.Millisecond)),
+		Why: "elected",
+	}
+	stop := history.Nemesis{ID: n.ID, Fault: n.Fault, Phase: history.Stop, On: n.On}
+	at = max(at-start, 0)
+	r.rec.Append(history.Event{T: at, Nemesis: &n})
+	r.rec.Append(history.Event{T: at, Nemesis: &stop})
 }
 
 // begin starts the run's clock. Servers and workers took a while to come up;

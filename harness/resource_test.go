@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/resource"
 )
 
 func fence(n uint64) *uint64 { return &n }
@@ -20,9 +21,9 @@ type bench struct {
 	seen []history.Resource
 }
 
-func newBench(guarded bool) *bench {
+func newBench(rule resource.Rule) *bench {
 	b := &bench{}
-	b.Resource = NewResource(guarded, func(ev history.Event) { b.seen = append(b.seen, *ev.Resource) })
+	b.Resource = NewResource(resource.NewBuiltin(rule), func(ev history.Event) { b.seen = append(b.seen, *ev.Resource) }, nil)
 	return b
 }
 
@@ -41,7 +42,7 @@ func (b *bench) ask(t *testing.T, client string, req request) answer {
 
 // TestPlainResource takes every write, whatever its writer has read.
 func TestPlainResource(t *testing.T) {
-	b := newBench(false)
+	b := newBench(resource.Plain)
 	b.ask(t, "c1", request{F: history.Read, Fence: fence(2)})
 	b.ask(t, "c2", request{F: history.Write, Fence: fence(2)})
 	if a := b.ask(t, "c1", request{F: history.Write, Fence: fence(1), Process: 4, Acq: 9}); a.Version != 2 || a.Refused != "" {
@@ -59,7 +60,7 @@ func TestPlainResource(t *testing.T) {
 // TestGuardedResource plays the timeline in the resource's comment: reads
 // count, so that the write of A comes too late.
 func TestGuardedResource(t *testing.T) {
-	b := newBench(true)
+	b := newBench(resource.Guarded)
 	b.ask(t, "a", request{F: history.Read, Fence: fence(33)})
 	b.ask(t, "b", request{F: history.Read, Fence: fence(34)})
 	if a := b.ask(t, "a", request{F: history.Write, Fence: fence(33)}); a.Refused != "fence 33 is older than 34" || a.Version != 0 {
@@ -79,11 +80,32 @@ func TestGuardedResource(t *testing.T) {
 	}
 }
 
+// TestCheckedResource refuses a write over what its writer has not read, and
+// looks at no fence.
+func TestCheckedResource(t *testing.T) {
+	b := newBench(resource.Checked)
+	if a := b.ask(t, "b", request{F: history.Write, Fence: fence(34)}); a.Refused != "" || a.Version != 1 {
+		t.Errorf("the first write: %+v", a)
+	}
+	if a := b.ask(t, "a", request{F: history.Write, Fence: fence(35)}); a.Refused != "version 0 was read and is not the newest, 1" || a.Version != 1 {
+		t.Errorf("a write over an unread version: %+v", a)
+	}
+	if late := b.seen[1]; late.Applied || late.Refused == "" || late.Before != 1 {
+		t.Errorf("recorded as %+v", late)
+	}
+	if a := b.ask(t, "a", request{F: history.Write, Seen: 1, Fence: fence(33)}); a.Refused != "" || a.Version != 2 {
+		t.Errorf("an older fence over the newest version: %+v", a)
+	}
+	if a := b.ask(t, "a", request{F: history.Read}); a.Refused != "" {
+		t.Errorf("a read: %+v", a)
+	}
+}
+
 // TestStorageGivesUpTheConnection: after a timeout the connection is closed,
 // what was sent arrives all the same, and the next call dials anew: its answer
 // cannot be that of the call before.
 func TestStorageGivesUpTheConnection(t *testing.T) {
-	b := newBench(false)
+	b := newBench(resource.Plain)
 	slow := make(chan struct{})
 	dials := 0
 	arrived := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/resource"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -147,7 +148,7 @@ func TestHeaderTellsTheKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := Config{Scenario: s, Lock: entry(t, c.lock)}.header(1)
+		h := Config{Scenario: s, Lock: entry(t, c.lock)}.header(1, resource.NewBuiltin(resource.Plain))
 		if h.Kind != c.kind || h.Permits != c.permits || h.Reentrant != c.reentrant {
 			t.Errorf("%s with %q: %q, %d permits, re-entrant %v", c.lock, c.yaml, h.Kind, h.Permits, h.Reentrant)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/resource"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -37,6 +38,8 @@ type Config struct {
 	TTL time.Duration
 	// Topology replaces the scenario's own for the lock; empty keeps it.
 	Topology cluster.Topology
+	// Resource is where the protected resource lives; zero is this process.
+	Resource resource.Place
 	// Dir is for what a world of real servers writes while it runs.
 	Dir string
 	// Image is what the servers of the container world are made of; empty takes
@@ -56,6 +59,14 @@ type Config struct {
 const (
 	DefaultSimTTL     = 10 * time.Second
 	DefaultProcessTTL = time.Second
+	// DefaultElectionTTL outlasts an election in a Redis Cluster, of two to three
+	// seconds: a second grant after the lease is over proves nothing.
+	DefaultElectionTTL = 5 * time.Second
+	// DefaultSentinelTTL: sentinels need about two seconds to agree that a
+	// primary is gone, to elect another and to tell clients of it, on a busy
+	// machine three. A second grant proves something only inside the first
+	// lease, so the lease has to be twice as long as that.
+	DefaultSentinelTTL = 6 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -63,17 +74,37 @@ func (c Config) WithDefaults() Config {
 	if c.World == "" {
 		c.World = cluster.Sim
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultSimTTL
-		if c.World.Real() {
-			c.TTL = DefaultProcessTTL
-		}
-	}
 	if c.Topology == "" {
 		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
 	}
+	if c.TTL == 0 {
+		c.TTL = defaultTTL(c.World, c.Topology)
+	}
+	if c.Topology == cluster.RedisCluster && len(c.Scenario.Workload.Locks) == 0 {
+		tagged := *c.Scenario
+		tagged.Workload.Locks = []string{TaggedName}
+		c.Scenario = &tagged
+	}
 	return c
 }
+
+func defaultTTL(w cluster.World, t cluster.Topology) time.Duration {
+	switch {
+	case !w.Real():
+		return DefaultSimTTL
+	case t == cluster.RedisCluster:
+		return DefaultElectionTTL
+	case t == cluster.Sentinel:
+		return DefaultSentinelTTL
+	}
+	return DefaultProcessTTL
+}
+
+// TaggedName is the name of the lock in a Redis Cluster, unless the scenario
+// names its locks itself. Only what stands in braces decides about the slot, so
+// that all keys of one lock have the same: a script that counts a fence beside
+// the lock's key is refused otherwise, with CROSSSLOT.
+const TaggedName = "{" + LockName + "}"
 
 // Result is what a run leaves.
 type Result struct {
@@ -96,7 +127,7 @@ var ErrInterrupted = errors.New("interrupted")
 const LockName = scenarios.LockName
 
 // header describes the run in its history.
-func (c Config) header(nodes int) history.Header {
+func (c Config) header(nodes int, store Store) history.Header {
 	s := c.Scenario
 	ttl := s.Workload.LockTTL.Of(c.TTL)
 	if ttl <= 0 { // nobody can promise it, and a history has a TTL
@@ -105,11 +136,20 @@ func (c Config) header(nodes int) history.Header {
 	deep := s.Workload.Deep() > 1 || s.Workload.Wide() > 1
 	return history.Header{
 		Kind: string(c.Lock.Kind), Permits: c.Lock.Permits, Reentrant: deep && c.Lock.Promises.Reentrant == "yes",
-		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource,
+		Schema: history.Schema, Scenario: s.Name, Lock: c.Lock.Name, Resource: s.Workload.Resource, ResourceStore: c.Resource.String(),
 		World: string(c.World), Topology: string(c.Topology), Nodes: nodes, Quorum: c.quorum(), Clients: s.Clients,
 		Seed: c.Seed, TTL: ttl, Drift: c.Lock.Drift, Waits: c.Lock.Waits, SilentRelease: c.Lock.SilentRelease, Abilities: c.abilities(),
-		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(),
+		LivenessBound: s.Final.Wait.Of(c.TTL), Coverage: s.Coverage, Versions: versions(store),
+		MinReplicas: c.servers().MinReplicasToWrite, MaxLag: c.servers().MinReplicasMaxLag,
 	}
+}
+
+// servers are the settings of nodes that have replicas; others have none.
+func (c Config) servers() scenarios.Servers {
+	if !c.Topology.Replicates() {
+		return scenarios.Servers{}
+	}
+	return c.Scenario.Servers
 }
 
 // nodes is how many there are: as many as the scenario says, or as there are
@@ -121,11 +161,15 @@ func (c Config) nodes() int {
 	return c.Scenario.NodesOf(c.Topology)
 }
 
-// quorum is 1 for a lock on one node that has independent ones to choose from,
-// and 0, what the topology says, otherwise.
+// quorum is 1 for a lock on one node that has independent ones to choose from, a
+// majority for one that takes the nodes of a Redis Cluster for independent, and
+// 0, what the topology says, otherwise.
 func (c Config) quorum() int {
-	if c.Topology == cluster.Independent && !c.Lock.Quorum {
+	switch {
+	case c.Topology == cluster.Independent && !c.Lock.Quorum:
 		return 1
+	case c.Topology == cluster.RedisCluster && c.Lock.Quorum:
+		return c.Scenario.NodesOf(c.Topology)/2 + 1
 	}
 	return 0
 }
@@ -153,8 +197,11 @@ func (c Config) abilities() []string {
 }
 
 // versions of what decides the outcome.
-func versions() map[string]string {
+func versions(store Store) map[string]string {
 	out := map[string]string{}
+	if v := store.Version(); v != "" {
+		out["resource_store"] = v
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return out
@@ -173,6 +220,9 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
+	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
+		return fmt.Sprintf("the %s world has no %s", c.World, store)
+	}
 	if !slices.Contains(topologies, c.Topology) {
 		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)
 	}
@@ -184,6 +234,9 @@ func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) s
 		if !slices.Contains(have, cluster.Ability(need)) {
 			words = append(words, need+", which the lock needs")
 		}
+	}
+	if c.servers().MinReplicasToWrite > 0 && !slices.Contains(have, cluster.CanCountReplicas) {
+		words = append(words, string(cluster.CanCountReplicas)+", which the servers' settings need")
 	}
 	switch {
 	case len(words) > 0:

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/resource"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -74,6 +75,24 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	}
 	oneAtATime.Lock()
 	defer oneAtATime.Unlock()
+	store, err := cfg.openStore(ctx)
+	if err != nil {
+		return &Result{Err: err}
+	}
+	if cfg.Resource.Kind() == resource.KindBuiltin { // a bubble may as well have it inside
+		return bubbleSim(ctx, cfg, store)
+	}
+	desk := newDesk(store)
+	r := bubbleSim(ctx, cfg, desk)
+	desk.end()
+	r.Err = errors.Join(r.Err, closeStore(store))
+	return r
+}
+
+// bubbleSim plays the run. The store was opened before and is closed after it,
+// so that what drivers draw from the process's random sources is not drawn from
+// those of the run.
+func bubbleSim(ctx context.Context, cfg Config, store Store) *Result {
 	defer seedGlobals(cfg.Seed)()
 	pools.before()
 
@@ -81,7 +100,7 @@ func runSim(ctx context.Context, cfg Config) *Result {
 	drained := make(chan error, 1)
 	var v vitals
 	go func() {
-		drained <- sim.Bubble(func() { played <- newSimRun(ctx, cfg, &v).play() })
+		drained <- sim.Bubble(func() { played <- newSimRun(ctx, cfg, store, &v).play() })
 	}()
 	wall := cmp.Or(cfg.WallLimit, simWallLimit)
 	limit := time.NewTimer(wall)
@@ -189,6 +208,8 @@ func awaitDrain(r *Result, drained <-chan error) *Result {
 type simRun struct {
 	ctx      context.Context // of the caller: outside the bubble, only polled
 	cfg      Config
+	store    Store
+	resource *Resource
 	world    *sim.World
 	rec      *history.Recorder
 	vitals   *vitals
@@ -201,8 +222,8 @@ type simRun struct {
 	running  atomic.Int32
 }
 
-func newSimRun(ctx context.Context, cfg Config, v *vitals) *simRun {
-	r := &simRun{ctx: ctx, cfg: cfg, start: time.Now(), vitals: v}
+func newSimRun(ctx context.Context, cfg Config, store Store, v *vitals) *simRun {
+	r := &simRun{ctx: ctx, cfg: cfg, store: store, start: time.Now(), vitals: v}
 	r.rec = history.NewRecorder(r.clock)
 	v.rec.Store(r.rec)
 	return r
@@ -239,7 +260,7 @@ func (r *simRun) play() *Result {
 		}
 	}
 	r.finish(cancels)
-	res.Err = errors.Join(res.Err, r.driver.HealAll()) // what had no final phase
+	res.Err = errors.Join(res.Err, r.driver.HealAll(), r.resource.Err()) // what had no final phase
 	unfired(append(r.driver.Unfired(), r.world.Pending()...), r.rec)
 	for _, ev := range r.world.Leftovers() {
 		r.record(history.Event{Server: &ev})
@@ -279,11 +300,11 @@ func (r *simRun) sleep(d time.Duration) (interrupted bool) {
 func (r *simRun) setUp() error {
 	cfg := r.cfg
 	nodes := cfg.nodes()
-	r.rec.SetHeader(cfg.header(nodes))
-	resource := NewResource(cfg.Scenario.Workload.Resource == "guarded", r.record)
+	r.rec.SetHeader(cfg.header(nodes, r.store))
+	r.resource = NewResource(r.store, r.record, nil)
 	world, err := sim.New(sim.Config{
 		Topology: cfg.Topology, Nodes: nodes, Clients: cfg.Scenario.Clients, Seed: cfg.Seed,
-		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(), Resource: resource.Session, Fsync: wantsFsync(cfg.plan()),
+		LockNames: cfg.Scenario.Workload.Names(), LockKeys: cfg.lockKeys(), Resource: r.resource.Session, Fsync: wantsFsync(cfg.plan()),
 		OnServer: func(ev history.Server) { r.record(history.Event{Server: &ev}) },
 	})
 	if err != nil {

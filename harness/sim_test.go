@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/impl"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
@@ -138,6 +139,20 @@ func TestSpansAreWholeMicroseconds(t *testing.T) {
 	for _, s := range []nemesis.Span{nemesis.TTLs(1.0 / 3), nemesis.TTLs(0.123456789)} {
 		if d := s.Of(10 * time.Second); d%time.Microsecond != 0 {
 			t.Errorf("%v of 10s is %v", s, d)
+		}
+	}
+}
+
+// A lock on a store that the world does not have is not run, and not passed.
+func TestNoStoreNoRun(t *testing.T) {
+	s, err := scenarios.Load("calm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range catalogue.Baselines() {
+		r := Run(t.Context(), Config{Scenario: s, Lock: e, World: cluster.Sim, Seed: 1})
+		if want := "the sim world has no " + e.Store; r.Skipped != want || r.History != nil || r.Err != nil {
+			t.Errorf("%s: skipped %q, want %q; history %v, error %v", e.Name, r.Skipped, want, r.History != nil, r.Err)
 		}
 	}
 }

@@ -66,8 +66,13 @@ type assignment struct {
 	// Nodes and their addresses, in order; Resource is the resource's.
 	Nodes    []endpoint `json:"nodes"`
 	Resource string     `json:"resource"`
+	// Cluster: the nodes are one Redis Cluster, and the lock gets a client for
+	// it in place of them.
+	Cluster bool `json:"cluster,omitempty"`
 	// Await are the events after which it waits for an ack.
 	Await moments `json:"await,omitempty"`
+	// Watched stands where sentinels say where the primary is.
+	Watched *watched `json:"watched,omitempty"`
 	// Wait between the beginning and the first round.
 	Wait time.Duration `json:"wait_ns"`
 }
@@ -112,6 +117,9 @@ func (m moments) have(ev history.Event) bool {
 type endpoint struct {
 	Name string `json:"name"`
 	Addr string `json:"addr"`
+	// Known is the address under which the nodes of a Redis Cluster name this
+	// one; empty elsewhere.
+	Known string `json:"known,omitempty"`
 	// Existing says how to log in to a server that is not ours.
 	Existing *process.Existing `json:"existing,omitempty"`
 }
@@ -212,15 +220,27 @@ func wait(ctx context.Context, d time.Duration) bool {
 // endpoints are the nodes as the lock gets them: each behind this client's own
 // proxies.
 func (a *assignment) endpoints() []impl.Node {
+	if a.Cluster {
+		return []impl.Node{a.whole()}
+	}
 	var out []impl.Node
 	for _, n := range a.Nodes {
-		out = append(out, impl.Node{
-			Name:    n.Name,
-			Options: func() *redis.Options { return n.options(a.Client) },
-			Dial:    func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
-		})
+		if a.Watched != nil {
+			out = append(out, a.Watched.node(n.Name, a.Client))
+			continue
+		}
+		out = append(out, a.node(n))
 	}
 	return out
+}
+
+// node is a plain node as the lock gets it.
+func (a *assignment) node(n endpoint) impl.Node {
+	return impl.Node{
+		Name:    n.Name,
+		Options: func() *redis.Options { return n.options(a.Client) },
+		Dial:    func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, n.Addr) },
+	}
 }
 
 func dialTCP(ctx context.Context, addr string) (net.Conn, error) {

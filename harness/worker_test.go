@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/resource"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -31,7 +32,7 @@ type conversation struct {
 // converse starts a worker against one node and a resource.
 func converse(t *testing.T, change func(*assignment)) *conversation {
 	t.Helper()
-	resource := NewResource(false, func(history.Event) {})
+	door := NewResource(resource.NewBuiltin(resource.Plain), func(history.Event) {}, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func converse(t *testing.T, change func(*assignment)) *conversation {
 			go func() {
 				lines := bufio.NewScanner(conn)
 				for lines.Scan() {
-					_, _ = conn.Write(append(resource.Session("c1")(lines.Bytes()), '\n'))
+					_, _ = conn.Write(append(door.Session("c1")(lines.Bytes()), '\n'))
 				}
 			}()
 		}

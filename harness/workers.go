@@ -91,14 +91,19 @@ func (r *procRun) assign(index int, name string) assignment {
 		Await: momentsOf(cfg.plan()),
 		Wait:  time.Duration(index) * cfg.Scenario.Workload.Stagger.Of(cfg.TTL),
 	}
-	at := r.world.Endpoints(name)
+	at, known := r.world.Endpoints(name), map[string]string{}
+	for addr, n := range r.world.Announced() {
+		known[n] = addr
+	}
 	for i, n := range r.world.Dialed() {
-		e := endpoint{Name: n, Addr: at[n]}
+		e := endpoint{Name: n, Addr: at[n], Known: known[n]}
 		if cfg.World == cluster.External {
 			e.Existing = &cfg.Existing[i]
 		}
 		a.Nodes = append(a.Nodes, e)
 	}
+	a.Cluster = cfg.Topology == cluster.RedisCluster && !cfg.Lock.Quorum
+	a.Watched = watchedBy(r.world, name)
 	a.Resource = at[cluster.Resource]
 	return a
 }

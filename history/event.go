@@ -21,15 +21,25 @@ type Header struct {
 	Schema   string `json:"schema"`
 	Scenario string `json:"scenario"`
 	Lock     string `json:"lock"`
-	// Resource is "plain" or "guarded".
+	// Resource is "plain", "guarded" or "checked".
 	Resource string `json:"resource"`
-	World    string `json:"world"`
-	Topology string `json:"topology"`
-	Nodes    int    `json:"nodes"`
+	// ResourceStore is where the resource lived, without any password; empty
+	// is the harness itself.
+	ResourceStore string `json:"resource_store,omitempty"`
+	World         string `json:"world"`
+	Topology      string `json:"topology"`
+	Nodes         int    `json:"nodes"`
 	// Quorum is how many nodes have to carry a token; 0 means a majority of
 	// independent nodes, and one node otherwise. A lock that knows of one node
 	// only needs one of five.
-	Quorum  int    `json:"quorum,omitempty"`
+	Quorum int `json:"quorum,omitempty"`
+	// Given are the nodes of a lock that needs a quorum, as they stood to each
+	// other before the run. Empty where nobody has asked them.
+	Given []Given `json:"given,omitempty"`
+	// Moved and Asked are how often nodes of a Redis Cluster have sent clients
+	// to another node, for good and for one command.
+	Moved   int    `json:"moved,omitempty"`
+	Asked   int    `json:"asked,omitempty"`
 	Clients int    `json:"clients"`
 	Seed    uint64 `json:"seed"`
 	// TTL of every lease, in nanoseconds.
@@ -55,10 +65,28 @@ type Header struct {
 	// LivenessBound: after everything has healed, a free lock with a live
 	// waiter must be granted within it.
 	LivenessBound time.Duration `json:"liveness_bound_ns"`
+	// MinReplicas is the nodes' min-replicas-to-write, and MaxLag their
+	// min-replicas-max-lag in seconds.
+	MinReplicas int `json:"min_replicas,omitempty"`
+	MaxLag      int `json:"max_lag_s,omitempty"`
 	// Coverage is what the run must have exercised to prove anything.
 	Coverage Coverage          `json:"coverage"`
 	Versions map[string]string `json:"versions,omitempty"`
 }
+
+// Given is a node that a lock was given as one of several, and what it said of
+// itself.
+type Given struct {
+	Node string `json:"node"`
+	// Copies is the node that it replicates; empty for a primary.
+	Copies string `json:"copies,omitempty"`
+	// Cluster is the same for all nodes of one Redis Cluster; empty for a node
+	// of none.
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// Replicates says whether one node has the say and the others follow it.
+func (h *Header) Replicates() bool { return h.Topology == "replicated" || h.Topology == "sentinel" }
 
 // Has says whether the lock's leases have an ability.
 func (h *Header) Has(ability string) bool {
@@ -93,6 +121,9 @@ type Coverage struct {
 	// Outlived: a holder must have stayed in its critical section for longer
 	// than the TTL.
 	Outlived bool `json:"outlived,omitempty"`
+	// Redirects: nodes of a Redis Cluster must have sent clients elsewhere, by
+	// MOVED and by ASK.
+	Redirects bool `json:"redirects,omitempty"`
 }
 
 // Event is one line after the header. Exactly one of the four parts is set.
@@ -205,6 +236,11 @@ const (
 	Never = "never"
 )
 
+// Promotion is the fault of a promotion that nobody but the nodes themselves
+// decided on. It stands at the moment of the promotion, names the old primary and
+// the new one, and is over at once.
+const Promotion = "promotion"
+
 // Server is one command that a node executed on a lock's key, or an expiry.
 type Server struct {
 	Node string `json:"node"`
@@ -235,6 +271,7 @@ const (
 	Lostkeys = "lost"     // the key vanished with a crash, a flush or a promotion
 	Promoted = "promoted" // the node became the primary; one event per key it has
 	Left     = "left"     // the key was still there when the run ended
+	Moved    = "moved"    // the key came to the node with its slot, from another primary
 )
 
 // Resource is a read or a write as it arrived at the protected resource.

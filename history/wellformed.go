@@ -106,7 +106,7 @@ func (f *form) header(h *Header) {
 	if h.Permits < 0 || (h.Permits > 0) != (h.Kind == KindSemaphore) {
 		f.problem("the lock has %d permits and the kind %q: a semaphore has permits, and nothing else has", h.Permits, h.Kind)
 	}
-	if !slices.Contains([]string{"", "plain", "guarded"}, h.Resource) {
+	if !slices.Contains([]string{"", "plain", "guarded", "checked"}, h.Resource) {
 		f.problem("the resource is %q, want plain or guarded", h.Resource)
 	}
 }

@@ -1,9 +1,12 @@
 package impl
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 )
 
@@ -52,6 +55,44 @@ func (e Env) CheckNodes() error {
 		}
 	}
 	return nil
+}
+
+// CheckDial is [Env.Check] for a lock whose store is not Redis: it goes through
+// the nodes' Dial alone, so their Options may be nil. Least is the shortest TTL
+// that the store can keep.
+func (e Env) CheckDial(least time.Duration) error {
+	if len(e.Nodes) == 0 {
+		return fmt.Errorf("lock %q of client %q: no nodes to keep it on", e.Name, e.Client)
+	}
+	seen := map[string]bool{}
+	for i, node := range e.Nodes {
+		switch {
+		case node.Dial == nil:
+			return fmt.Errorf("lock %q of client %q: node %d (%q) has no Dial", e.Name, e.Client, i, node.Name)
+		case node.Name == "" || seen[node.Name]:
+			// They are dialled by name.
+			return fmt.Errorf("lock %q of client %q: node %d has no name of its own but %q", e.Name, e.Client, i, node.Name)
+		}
+		seen[node.Name] = true
+	}
+	if e.TTL < least {
+		return fmt.Errorf("lock %q of client %q: the TTL is %v, the least that the store can keep is %v",
+			e.Name, e.Client, e.TTL, least)
+	}
+	return nil
+}
+
+// DialNode opens a connection to the node of that name. Clients of other stores
+// think in addresses; a node's name is the address that they are given. It may
+// have a port behind it, which some insist on.
+func (e Env) DialNode(ctx context.Context, address string) (net.Conn, error) {
+	name, _, _ := strings.Cut(address, ":")
+	for _, node := range e.Nodes {
+		if node.Name == name {
+			return node.Dial(ctx)
+		}
+	}
+	return nil, fmt.Errorf("lock %q of client %q: there is no node %q to dial", e.Name, e.Client, address)
 }
 
 // NewIdentifier returns 128 random bits in hex, from crypto/rand. It is the

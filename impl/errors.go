@@ -178,7 +178,9 @@ func FromRedis(op, node, key string, err error) error {
 }
 
 // retriedReplies are the error replies after which go-redis v9 sends the
-// command again. Source: shouldRetry in its error.go.
+// command again. Source: shouldRetry in its error.go; MOVED and ASK are followed
+// by its client for a Redis Cluster, in the same count.
 var retriedReplies = []string{
+	"MOVED", "ASK",
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "max number of clients",
 }

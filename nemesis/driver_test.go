@@ -288,6 +288,8 @@ func TestFaultsAndTheirHeals(t *testing.T) {
 		inject string
 		heal   string
 	}{
+		{Migrate{}, "open slot n1 to n2, move keys n1 to n2", "move keys n1 to n2, close slot n1 to n2"},
+		{Migrate{To: "n3", Pause: TTLs(100)}, "open slot n1 to n3", "move keys n1 to n3, close slot n1 to n3"},
 		{Pause{}, "pause c1", "resume c1"},
 		{Stall{}, "stall n1", "unstall n1"},
 		{Disconnect{Node: []string{"n2", "n1"}}, "disconnect n2, disconnect n1", "reconnect n2, reconnect n1"},
@@ -340,6 +342,61 @@ func TestFaultsAndTheirHeals(t *testing.T) {
 	}
 }
 
+// Where the nodes elect another primary by themselves, a failover takes the old
+// one away and gives it back, and is over in the history only then.
+func TestElectedFailover(t *testing.T) {
+	for _, c := range []struct {
+		fault        Failover
+		inject, heal string
+		what, wrong  string
+	}{
+		{fault: Failover{}, inject: "kill n1", heal: "restart n1 keep", what: "n1 killed, the others elect a primary"},
+		{fault: Failover{Alive: true}, what: "n1 is out of reach of all servers and runs on, the others elect a primary",
+			inject: "cut s1->n1 drop, cut n1->s1 drop, cut s2->n1 drop, cut n1->s2 drop, cut s3->n1 drop, cut n1->s3 drop, cut n2->n1 drop, cut n1->n2 drop",
+			heal:   "mend s1->n1, mend n1->s1, mend s2->n1, mend n1->s2, mend s3->n1, mend n1->s3, mend n2->n1, mend n1->n2"},
+		{fault: Failover{To: "n2"}, wrong: "nobody can say which node is elected"},
+	} {
+		f := newFake(cluster.Sentinel, 2, 1)
+		f.fail["promote"] = errors.New("nobody promotes here")
+		asked := func() string {
+			var out []string
+			for _, call := range f.log() {
+				_, what, _ := strings.Cut(call, " ")
+				out = append(out, what)
+			}
+			f.calls = nil
+			return strings.Join(out, ", ")
+		}
+		e, err := c.fault.Inject(t.Context(), Scene{Cluster: f, TTL: ttl})
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) || asked() != "" {
+				t.Errorf("%+v: %v", c.fault, err)
+			}
+			continue
+		}
+		if got := asked(); err != nil || got != c.inject || e.What != c.what || !slices.Equal(e.On, []string{"n1"}) {
+			t.Errorf("%+v asked for %q, says %+v: %v", c.fault, got, e, err)
+		}
+		if err := e.Heal(t.Context()); err != nil || asked() != c.heal {
+			t.Errorf("%+v: its heal is not %q: %v", c.fault, c.heal, err)
+		}
+	}
+}
+
+// Sentinels are targets like nodes, where there are any.
+func TestSentinelsAreTargets(t *testing.T) {
+	s := Scene{Cluster: newFake(cluster.Sentinel, 3, 1)}
+	if got, err := s.resolve([]string{"sentinels", "s2", "primary"}); err != nil || !slices.Equal(got, []string{"s1", "s2", "s3", "n1"}) {
+		t.Errorf("%v %v", got, err)
+	}
+	none := Scene{Cluster: newFake(cluster.Replicated, 2, 1)}
+	for _, target := range []string{"sentinels", "s1"} {
+		if got, err := none.resolve([]string{target}); err == nil {
+			t.Errorf("without sentinels %s is %v", target, got)
+		}
+	}
+}
+
 // TestAWorldWithoutTheVerbs cannot be broken, and says so.
 func TestAWorldWithoutTheVerbs(t *testing.T) {
 	bare := struct{ cluster.Cluster }{newFake(cluster.Single, 1, 1)}
@@ -362,4 +419,27 @@ func TestAWorldWithoutTheVerbs(t *testing.T) {
 	unsupported(Partition{Groups: [][]string{ends[:1], ends[1:]}})
 	unsupported(Delay{From: ends[:1], To: ends[1:]})
 	unsupported(ErrorReply{Reply: "OOM"})
+}
+
+// TestFailoverInAShard: nobody is promoted from outside.
+func TestFailoverInAShard(t *testing.T) {
+	for mode, want := range map[string]string{
+		"": "kill n1", "kill": "kill n1", "force": "depose for n4 by force", "takeover": "depose for n4 by takeover",
+	} {
+		f := newFake(cluster.RedisCluster, 6, 2)
+		e, err := Failover{Mode: mode}.Inject(t.Context(), Scene{Cluster: f, TTL: ttl})
+		if err != nil || !slices.Equal(e.On, []string{"n1", "n4"}) || e.Heal != nil {
+			t.Errorf("mode %q: %+v, %v", mode, e, err)
+		}
+		if got := f.log(); len(got) != 1 || !strings.HasSuffix(got[0], want) {
+			t.Errorf("mode %q asked for %q, want %q", mode, got, want)
+		}
+	}
+	f := newFake(cluster.RedisCluster, 6, 2)
+	if _, err := (Failover{To: "n5"}).Inject(t.Context(), Scene{Cluster: f, TTL: ttl}); err == nil {
+		t.Error("n5, which copies another, was made the primary")
+	}
+	if got, err := (Scene{Cluster: f}).resolve([]string{"primary", "replicas"}); err != nil || strings.Join(got, " ") != "n1 n4" {
+		t.Errorf("the primary and the replicas of the shard are %v, %v", got, err)
+	}
 }

@@ -47,6 +47,15 @@ func (f *fake) Nodes() []string              { return f.nodes }
 func (f *fake) Clients() []string            { return f.clients }
 func (f *fake) Abilities() []cluster.Ability { return nil }
 func (f *fake) PrimaryNode() string          { return f.primary }
+func (f *fake) Elects() bool                 { return f.topology == cluster.Sentinel }
+
+func (f *fake) Witnesses() []string {
+	var out []string
+	for i := range f.topology.Witnesses() {
+		out = append(out, cluster.WitnessName(i+1))
+	}
+	return out
+}
 
 // call notes "2s pause c1" and answers.
 func (f *fake) call(format string, args ...any) error {
@@ -147,3 +156,26 @@ func (f *fake) ErrorReply(_ context.Context, n, reply string) error {
 	return f.call("error %s %q", n, reply)
 }
 func (f *fake) Promote(_ context.Context, n string) error { return f.call("promote %s", n) }
+
+// Shard of a fake Redis Cluster of six: n4 copies n1.
+func (f *fake) Shard(context.Context) (string, []string, error) {
+	return f.primary, []string{"n4"}, nil
+}
+
+func (f *fake) Depose(_ context.Context, replica string, how cluster.Deposition) error {
+	return f.call("depose for %s by %s", replica, how)
+}
+
+func (f *fake) Shards(context.Context) ([]string, error) { return []string{"n1", "n2", "n3"}, nil }
+
+func (f *fake) OpenSlot(_ context.Context, from, to string) error {
+	return f.call("open slot %s to %s", from, to)
+}
+
+func (f *fake) MoveKeys(_ context.Context, from, to string) error {
+	return f.call("move keys %s to %s", from, to)
+}
+
+func (f *fake) CloseSlot(_ context.Context, from, to string) error {
+	return f.call("close slot %s to %s", from, to)
+}

@@ -60,7 +60,7 @@ type Effect struct {
 func Kinds() []Fault {
 	return []Fault{
 		Pause{}, Stall{}, Disconnect{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Strike{}, Clock{},
-		Kill{}, Failover{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
+		Kill{}, Failover{}, Migrate{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
 	}
 }
 
@@ -84,12 +84,14 @@ const (
 	wordReplicas = "replicas"
 	wordMinority = "minority" // the largest set of nodes that is no quorum, from the last on
 	wordMajority = "majority" // the smallest quorum, from the last node on
+	// wordSentinels are the servers without data that watch the nodes.
+	wordSentinels = "sentinels"
 )
 
 // Words are the target words that a scenario may use beside plain names.
 func Words() []string {
 	return []string{wordHolder, wordCaller, wordOthers, wordClients, wordNodes, wordPrimary,
-		wordReplicas, wordMinority, wordMajority, cluster.Resource}
+		wordReplicas, wordMinority, wordMajority, wordSentinels, cluster.Resource}
 }
 
 // resolve turns target words and names into names.
@@ -137,17 +139,50 @@ func (s Scene) resolveOne(target string) ([]string, error) {
 	case wordMajority:
 		return nodes[minority:], nil
 	case wordPrimary:
+		if s.Cluster.Topology() == cluster.RedisCluster {
+			primary, _, err := s.shard()
+			return []string{primary}, err
+		}
 		return []string{s.primary()}, nil
 	case wordReplicas:
+		if s.Cluster.Topology() == cluster.RedisCluster {
+			_, replicas, err := s.shard()
+			return replicas, err
+		}
 		primary := s.primary()
 		return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == primary }), nil
+	case wordSentinels:
+		return s.witnesses(), nil
 	case cluster.Resource:
 		return []string{cluster.Resource}, nil
 	}
-	if slices.Contains(nodes, target) || slices.Contains(clients, target) {
+	if slices.Contains(slices.Concat(nodes, clients, s.witnesses()), target) {
 		return []string{target}, nil
 	}
 	return nil, fmt.Errorf("there is no %q here: nodes are %v, clients %v, words %v", target, nodes, clients, Words())
+}
+
+// shardTimeout bounds the question who serves the lock's slot.
+const shardTimeout = 5 * time.Second
+
+// shard is the node of a Redis Cluster that serves the lock's slot, and its
+// replicas.
+func (s Scene) shard() (primary string, replicas []string, err error) {
+	e, err := verbs[cluster.Sharded](s)
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shardTimeout)
+	defer cancel()
+	return e.Shard(ctx)
+}
+
+// witnesses are the servers without data; none in most clusters.
+func (s Scene) witnesses() []string {
+	if w, ok := s.Cluster.(cluster.Witnessed); ok {
+		return w.Witnesses()
+	}
+	return nil
 }
 
 // primary is the node that clients of a replicated cluster reach, and the

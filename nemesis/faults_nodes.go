@@ -161,59 +161,6 @@ func (f Kill) Inject(ctx context.Context, s Scene) (Effect, error) {
 	return onNodes(ctx, s, f.Node, what, v.Kill, restart)
 }
 
-// Failover kills the primary and promotes a replica, whatever that replica
-// has received so far. The old primary stays down.
-type Failover struct {
-	To string `yaml:"to"` // the default is the first replica
-	// Alive leaves the old primary running: two primaries, as in a split
-	// brain; clients follow the new one.
-	Alive bool `yaml:"alive"`
-}
-
-// Kind implements [Fault].
-func (Failover) Kind() string { return "failover" }
-
-// Needs implements [Fault].
-func (Failover) Needs() []cluster.Ability {
-	return []cluster.Ability{cluster.CanKill, cluster.CanPromote}
-}
-
-// Inject implements [Fault].
-func (f Failover) Inject(ctx context.Context, s Scene) (Effect, error) {
-	v, err := verbs[cluster.Servers](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	p, err := verbs[cluster.Promoter](s)
-	if err != nil {
-		return Effect{}, err
-	}
-	old := p.PrimaryNode()
-	replicas, err := s.resolve([]string{wordReplicas})
-	if err != nil {
-		return Effect{}, err
-	}
-	to, err := s.one(f.To, replicas[0])
-	if err != nil {
-		return Effect{}, err
-	}
-	what := fmt.Sprintf("%s promoted while %s runs on", to, old)
-	if !f.Alive {
-		what = fmt.Sprintf("%s killed, %s promoted", old, to)
-		if err := v.Kill(ctx, old); err != nil {
-			return Effect{}, fmt.Errorf("kill %s: %w", old, err)
-		}
-	}
-	if err := p.Promote(ctx, to); err != nil {
-		err = fmt.Errorf("promote %s: %w", to, err)
-		if !f.Alive {
-			err = errors.Join(err, v.Restart(ctx, old, cluster.Keep))
-		}
-		return Effect{}, err
-	}
-	return Effect{On: []string{old, to}, What: what}, nil
-}
-
 // Flush deletes all keys of nodes, or their script caches only.
 type Flush struct {
 	Node    []string `yaml:"node"`

@@ -50,6 +50,8 @@ type Cell struct {
 	// of its HTML report, if one was written.
 	Repeat string `json:"repeat,omitempty"`
 	Report string `json:"report,omitempty"`
+	// Availability while something was broken; absent where nothing lasted.
+	Availability *Availability `json:"availability,omitempty"`
 }
 
 // MatrixOf lays runs out. Locks and scenarios give the order and may name ones
@@ -118,6 +120,7 @@ func cellOf(scenario string, runs []Run) Cell {
 		c.Expected = c.Expected && Stand(r) == AsExpected
 	}
 	c.Harmless = harmless(runs)
+	c.Availability = availabilityOf(runs)
 	return c
 }
 

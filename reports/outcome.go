@@ -19,9 +19,10 @@ const (
 
 // gravity orders the checks by what a violation of them costs: two holders at
 // once come before the damage they do, damage before a wrong answer, and a
-// wrong answer before a slow one. Checks that are not listed come after these,
+// wrong answer before a slow one. Nodes that are not what the lock needs come
+// before all that follows from it. Checks that are not listed come after these,
 // in the order of the results.
-var gravity = []string{"conduct", "exclusion", "updates", "fencing", "linearizability", "ownership", "lease", "liveness"}
+var gravity = []string{"conduct", "independence", "exclusion", "updates", "fencing", "linearizability", "ownership", "lease", "liveness"}
 
 func gravityOf(check string) int {
 	if i := slices.Index(gravity, check); i >= 0 {

@@ -31,6 +31,7 @@ func (d *decoder) check(f *document) {
 	d.count("/clients", int64(f.Clients), 1, MaxClients)
 	d.checkLocks(f.Locks)
 	d.checkKnown(f)
+	d.checkServers(f)
 	d.positive("/length", f.Length)
 	d.positive("/final/wait", f.Final.Wait)
 	w := f.Workload
@@ -54,6 +55,30 @@ func (d *decoder) check(f *document) {
 	}
 	for i := range f.Nemesis {
 		d.checkStep(fmt.Sprintf("/nemesis/%d", i), &f.Nemesis[i].Step, f)
+	}
+}
+
+// mostLag is the largest min-replicas-max-lag, in seconds.
+const mostLag = 60
+
+// checkServers checks the settings of the nodes.
+func (d *decoder) checkServers(f *document) {
+	const at = "/servers"
+	if d.has(at + "/min-replicas-to-write") {
+		d.count(at+"/min-replicas-to-write", int64(f.Servers.MinReplicasToWrite), 0, MaxNodes-1)
+		if !slices.ContainsFunc(f.topologies(), cluster.Topology.Replicates) {
+			d.fail(at+"/min-replicas-to-write", "no lock of this scenario runs where nodes have replicas")
+		}
+	}
+	if !d.has(at + "/min-replicas-max-lag") {
+		if f.Servers.MinReplicasToWrite > 0 {
+			f.Servers.MinReplicasMaxLag = 1
+		}
+		return
+	}
+	d.count(at+"/min-replicas-max-lag", int64(f.Servers.MinReplicasMaxLag), 1, mostLag)
+	if f.Servers.MinReplicasToWrite == 0 {
+		d.fail(at+"/min-replicas-max-lag", "this lag bounds nothing: write min-replicas-to-write too")
 	}
 }
 
@@ -180,8 +205,12 @@ func (d *decoder) checkStep(path string, s *nemesis.Step, f *document) {
 		d.positive(path+"/for", s.For)
 	}
 	c := cast{clients: f.Clients, plays: plays, timed: !d.has(path+"/when/op") && !d.has(path+"/when/command")}
-	for _, t := range plays {
+	for i, t := range plays {
 		c.nodes = max(c.nodes, f.nodesOf(t))
+		if i == 0 {
+			c.witnesses = t.Witnesses()
+		}
+		c.witnesses = min(c.witnesses, t.Witnesses()) // a step hits what all have
 	}
 	d.checkTrigger(path+"/when", s.When, c)
 	d.checkFault(path+"/"+s.Fault.Kind(), s.Fault, c)

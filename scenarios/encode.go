@@ -29,6 +29,9 @@ func Encode(s *Scenario) ([]byte, error) {
 	if len(s.Nodes) > 0 {
 		put("nodes", e.value(reflect.ValueOf(s.Nodes)))
 	}
+	if x := e.set(reflect.ValueOf(s.Servers)); len(x) > 0 {
+		put("servers", x)
+	}
 	put("clients", s.Clients)
 	put("locks", s.Locks)
 	// The workload and the final phase are written in full: a zero in them is

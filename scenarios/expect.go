@@ -8,7 +8,7 @@ import (
 
 // checks that an expectation may name, in the order of reports.
 var checks = []string{
-	"assumptions", "exclusion", "updates", "fencing", "linearizability",
+	"assumptions", "independence", "exclusion", "updates", "fencing", "linearizability",
 	"lease", "ownership", "continuity", "validity", "ttl", "orphans", "loss-notice", "renewal", "answers", "deadline", "order", "load",
 	"liveness", "coverage",
 }
@@ -22,6 +22,7 @@ var verdicts = []string{"pass", "violation", "unknown", "any"}
 // kinds of violation that may be expected instead of the plain word, as package
 // checker names them: overrun is the holder's doing, broken the lock service's.
 var kinds = map[string][]string{
+	"independence":    {"one-cluster", "copies"},
 	"exclusion":       {"overrun", "broken"},
 	"updates":         {"lost-update", "read-changed"},
 	"fencing":         {"fence-not-monotonic", "fence-repeated", "stale-write", "newest-refused", "unfenced-write", "fence-missing", "fence-undeclared"},

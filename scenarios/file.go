@@ -17,6 +17,7 @@ type document struct {
 	Source   string           `yaml:"source"`
 	Topology topologyMap      `yaml:"topology"`
 	Nodes    nodeCounts       `yaml:"nodes"`
+	Servers  Servers          `yaml:"servers"`
 	Clients  int              `yaml:"clients"`
 	Locks    []string         `yaml:"locks"`
 	Workload Workload         `yaml:"workload"`
@@ -57,7 +58,7 @@ func (f *document) scenario() *Scenario {
 	s := &Scenario{
 		Name: f.Name, About: f.About, Source: f.Source,
 		Topology: f.Topology, Nodes: map[cluster.Topology]int{},
-		Clients: f.Clients, Locks: f.Locks, Workload: f.Workload, Length: f.Length,
+		Servers: f.Servers, Clients: f.Clients, Locks: f.Locks, Workload: f.Workload, Length: f.Length,
 		Final: f.Final, Expect: f.Expect, Coverage: f.Coverage,
 	}
 	for t, n := range f.Nodes {

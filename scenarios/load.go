@@ -4,11 +4,14 @@ import (
 	"embed"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-io/holdfast/cluster"
 )
 
 //go:embed *.yaml
@@ -30,6 +33,19 @@ func Names() []string {
 	}
 	slices.Sort(out) // as names: permits.yaml comes after permits-clock-jump.yaml
 	return out
+}
+
+// NamesIn lists those of the embedded scenarios that a world has the servers for,
+// for at least one of their locks. Whoever asks for one by its name gets it all the
+// same, and is told what is missing.
+func NamesIn(world cluster.World) []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		s, err := Load(name)
+		if err != nil {
+			panic(fmt.Sprintf("scenarios: the embedded %s: %v", name, err)) // a test loads them all
+		}
+		return world == cluster.Sim && !slices.ContainsFunc(slices.Collect(maps.Values(s.Topology)), cluster.Topology.Simulated)
+	})
 }
 
 // parsed keeps the embedded scenarios that have been read: a campaign plays the

@@ -29,6 +29,7 @@ const Default = "default"
 const (
 	Plain   = "plain"   // takes every write
 	Guarded = "guarded" // refuses a write whose fence is older than one it has seen
+	Checked = "checked" // refuses a write whose writer has not read what is there
 )
 
 // The kinds of workload.
@@ -64,6 +65,8 @@ type Scenario struct {
 	// Nodes of the topologies for which the scenario says so; see
 	// [Scenario.NodesOf].
 	Nodes map[cluster.Topology]int
+	// Servers are settings of the Redis nodes that are not their defaults.
+	Servers Servers
 	// Clients contend for the lock: c1, c2, ...
 	Clients int
 	// Locks that the scenario is about. Its expectation under "default"
@@ -82,6 +85,17 @@ type Scenario struct {
 	Expect Expect
 	// Coverage is what a run must have exercised to prove anything.
 	Coverage history.Coverage
+}
+
+// Servers are settings of Redis nodes that replicate. A primary refuses writes
+// while fewer than MinReplicasToWrite replicas have acknowledged what they
+// have heard within MinReplicasMaxLag seconds.
+type Servers struct {
+	// MinReplicasToWrite is Redis's min-replicas-to-write. Default 0: off.
+	MinReplicasToWrite int `yaml:"min-replicas-to-write"`
+	// MinReplicasMaxLag is Redis's min-replicas-max-lag, in whole seconds.
+	// Default 1 here, where Redis has 10: leases in a run are short.
+	MinReplicasMaxLag int `yaml:"min-replicas-max-lag"`
 }
 
 // Workload is what each client does: acquire (after a refusal wait for Retry
@@ -135,8 +149,8 @@ type Workload struct {
 	// WriteTimeout bounds one write. Default 4ttl, which is longer than the
 	// usual faults: a client that gives up its write is a story of its own.
 	WriteTimeout nemesis.Span `yaml:"write-timeout"`
-	// Resource is plain (the default) or guarded.
-	Resource string `yaml:"resource" words:"plain,guarded"`
+	// Resource is plain (the default), guarded or checked.
+	Resource string `yaml:"resource" words:"plain,guarded,checked"`
 	// LockTTL is the TTL that the locks are built with, where it is not the
 	// run's own: a TTL that a lock should refuse, such as 0 or -5s. All
 	// lengths in TTLs are still the run's.

@@ -72,8 +72,17 @@ func TestTheTable(t *testing.T) {
 	}
 	single := all(broke)
 	delete(single, "redlock")
+	lost := maps.Clone(single)
+	lost["reference"] = cell{"any", ""} // it may learn of the loss first
+	held := all(ok)
+	delete(held, "redlock")
 	table := map[string]map[string]cell{
 		"calm":                        all(ok),
+		"cluster-failover":            lost,
+		"cluster-takeover":            lost,
+		"cluster-failover-forced":     held,
+		"cluster-slot-migration":      held,
+		"cluster-as-independent":      {"redlock": {"unknown", "unknown"}},
 		"slow-work":                   but(over, map[string]cell{"watchdog": ok, "service": ok, "reference": ok}),
 		"kleppmann-gc-pause":          but(over, map[string]cell{"reference": late}),
 		"kleppmann-fencing":           {"basic+fence": {overrun, pass}, "service+fence": {overrun, pass}, "reference": ok},
@@ -104,6 +113,21 @@ func TestTheTable(t *testing.T) {
 		"script-flush":                but(ok, map[string]cell{"evalsha-without-fallback": {}}),
 		"majority-down":               {"redlock": ok},
 		"out-of-memory":               {"basic": ok, "reference": ok},
+		"redlock-slow-votes":          {"redlock": ok},
+		"redlock-clock-rate-10":       {"redlock": broke},
+		"redlock-clock-rate-50":       {"redlock": broke},
+		"redlock-clock-slew":          {"redlock": ok},
+		"redlock-fsync-always":        {"redlock": ok},
+		"redlock-fsync-everysec":      {"redlock": broke},
+		"redlock-partitions":          {"redlock": ok},
+		"redlock-lost-vote":           {"redlock": ok},
+		"check-and-set-pause":         {"basic": {overrun, pass}, "redlock": {overrun, pass}, "reference": ok},
+		"check-and-set-late-write":    {"basic": ok, "redlock": ok, "reference": ok},
+		"sentinel-failover":           {"basic": broke, "watchdog": broke, "reference": {"any", "any"}},
+		"sentinel-lagging-replica":    {"basic": broke, "basic+wait": broke, "watchdog": broke, "reference": {"any", "any"}},
+		"sentinel-split-brain":        {"basic": broke, "watchdog": broke, "reference": broke},
+		"sentinel-cut-replicas":       {"basic": broke, "basic+wait": ok},
+		"sentinel-min-replicas":       {"basic": ok, "basic+wait": ok},
 	}
 	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(Names(), want) {
 		t.Fatalf("the scenarios are %v, want %v", Names(), want)
@@ -156,7 +180,7 @@ const full = `
 name: everything
 about: Every key once.
 source: https://example.com/
-topology: {redlock: independent, primary: replicated, default: single}
+topology: {redlock: independent, primary: replicated, sharded: cluster, default: single}
 nodes: {replicated: 3, independent: 7}
 clients: 4
 locks: [basic, redlock+fence]
@@ -203,6 +227,12 @@ nemesis:
   - when: {at: 0}
     topologies: [replicated]
     failover: {to: n3, alive: true}
+  - when: {at: 0}
+    topologies: [cluster]
+    failover: {mode: takeover}
+  - when: {at: 0}
+    topologies: [cluster]
+    migrate: {to: n2, pause: 0.1ttl}
   - when: {op: lost, type: note}
     crash: {client: caller}
   - when: {at: 0}
@@ -219,7 +249,7 @@ final: {heal: false, wait: 5ttl}
 expect:
   default: {exclusion: overrun}
   basic: {updates: lost-update, coverage: unknown}
-coverage: {acquires-before: 1, acquires-during: 2, acquires-after: 3, contention: true, fault-overlaps-op: true, outlived: true}
+coverage: {acquires-before: 1, acquires-during: 2, acquires-after: 3, contention: true, fault-overlaps-op: true, outlived: true, redirects: true}
 `
 
 func TestEveryKeyArrives(t *testing.T) {
@@ -240,6 +270,8 @@ func TestEveryKeyArrives(t *testing.T) {
 		{When: nemesis.Trigger{At: nemesis.Span{Fixed: time.Second}}, Fault: nemesis.Clock{Node: []string{"nodes"}, Rate: 2}},
 		{Fault: nemesis.Kill{Node: []string{"majority"}, Data: cluster.Fsynced}},
 		{Topologies: []cluster.Topology{cluster.Replicated}, Fault: nemesis.Failover{To: "n3", Alive: true}},
+		{Topologies: []cluster.Topology{cluster.RedisCluster}, Fault: nemesis.Failover{Mode: "takeover"}},
+		{Topologies: []cluster.Topology{cluster.RedisCluster}, Fault: nemesis.Migrate{To: "n2", Pause: ttls(0.1)}},
 		{When: nemesis.Trigger{Op: "lost", Type: history.Note}, Fault: nemesis.Crash{Client: "caller"}},
 		{Fault: nemesis.Strike{Client: "c1", Node: "n1", Command: "SET", Nth: 2, Deed: cluster.DelayRequest, By: ttls(1.5)}},
 		{When: nemesis.Trigger{Op: "acquire", Type: history.Invoke}, Fault: nemesis.Cancel{Client: "caller"}},
@@ -272,7 +304,7 @@ func TestEveryKeyArrives(t *testing.T) {
 		t.Errorf("final %+v, length %v, clients %d", s.Final, s.Length, s.Clients)
 	}
 	if c := (history.Coverage{AcquiresBefore: 1, AcquiresDuring: 2, AcquiresAfter: 3, Contention: true,
-		FaultOverlapsOp: true, Outlived: true}); s.Coverage != c {
+		FaultOverlapsOp: true, Outlived: true, Redirects: true}); s.Coverage != c {
 		t.Errorf("coverage: %+v", s.Coverage)
 	}
 	if n := []int{s.NodesOf(cluster.Single), s.NodesOf(cluster.Replicated), s.NodesOf(cluster.Independent)}; !slices.Equal(n, []int{1, 3, 7}) {

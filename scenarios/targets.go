@@ -13,7 +13,7 @@ import (
 
 // cast is who is there when a step is played.
 type cast struct {
-	clients, nodes int
+	clients, nodes, witnesses int
 	// plays are the topologies in which it is played.
 	plays []cluster.Topology
 	// timed steps start at a time, so that no client has called them.
@@ -34,25 +34,32 @@ var (
 	oneNode         = class{words: []string{"primary"}, letters: "n"}
 	oneClient       = class{words: []string{"holder", "caller"}, letters: "c"}
 	nodes           = class{words: []string{"nodes", "primary", "replicas", "minority", "majority"}, letters: "n"}
-	parties         = class{letters: "nc", words: []string{
+	servers         = class{words: append(slices.Clone(nodes.words), "sentinels"), letters: "ns"}
+	parties         = class{letters: "ncs", words: []string{
 		"holder", "caller", "others", "clients", "nodes", "primary", "replicas", "minority", "majority",
-		cluster.Resource}}
+		"sentinels", cluster.Resource}}
 )
 
 // checkTarget checks a word or a plain name: c3 of two clients is a slip that
 // would otherwise show only when the fault strikes.
 func (d *decoder) checkTarget(path, name string, of class, c cast) {
-	most := map[byte]int{'c': c.clients, 'n': c.nodes}
+	most := map[byte]int{'c': c.clients, 'n': c.nodes, 's': c.witnesses}
 	if i, ok := numbered(name); ok && strings.IndexByte(of.letters, name[0]) >= 0 {
+		if name[0] == 's' && c.witnesses == 0 {
+			d.fail(path, "sentinels are in the topology sentinel only: add topologies: [sentinel]")
+			return
+		}
 		if i < 1 || i > most[name[0]] {
 			d.fail(path, "there is no %s here: the scenario has %s", name, span(name[0], most[name[0]]))
 		}
 		return
 	}
 	if !slices.Contains(of.words, name) {
-		all := slices.Clone(of.words)
+		all := slices.DeleteFunc(slices.Clone(of.words), func(word string) bool { return word == "sentinels" && c.witnesses == 0 })
 		for i := range of.letters {
-			all = append(all, span(of.letters[i], most[of.letters[i]]))
+			if n := most[of.letters[i]]; n > 0 {
+				all = append(all, span(of.letters[i], n))
+			}
 		}
 		d.fail(path, "%q is no target here%s", name, meant(name, all))
 		return
@@ -60,19 +67,38 @@ func (d *decoder) checkTarget(path, name string, of class, c cast) {
 	switch {
 	case name == "caller" && c.timed:
 		d.fail(path, "a step that starts at a time has no caller")
+	case name == "sentinels" && c.witnesses == 0:
+		d.fail(path, "sentinels are in the topology sentinel only: add topologies: [sentinel]")
 	case name == "replicas" && !c.replicates():
-		d.fail(path, "replicas are in the topologies replicated and sentinel only: add topologies: [replicated]")
+		d.fail(path, "replicas are in the topologies replicated, sentinel and cluster only: add topologies: [replicated]")
 	}
 }
 
 // replicates says that a step is played only where nodes replicate.
 func (c cast) replicates() bool {
-	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return !t.Replicates() })
+	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return !t.Replicates() && t != cluster.RedisCluster })
+}
+
+// sharded says that a step is played in a Redis Cluster only.
+func (c cast) sharded() bool {
+	return !slices.ContainsFunc(c.plays, func(t cluster.Topology) bool { return t != cluster.RedisCluster })
+}
+
+// checkFailover checks that there is somebody to fail over to, and how.
+func (d *decoder) checkFailover(path string, f nemesis.Failover, c cast) {
+	switch {
+	case !c.replicates():
+		d.fail(path, "a failover needs the topology replicated: add topologies: [replicated]")
+	case d.has(path+"/mode") && f.Mode != "kill" && !c.sharded():
+		d.fail(path+"/mode", "%s is of a Redis Cluster: add topologies: [cluster]", f.Mode)
+	case d.has(path+"/alive") && f.Alive && c.sharded():
+		d.fail(path+"/alive", "in a Redis Cluster write mode: force or takeover")
+	}
 }
 
 // numbered reads the number of a plain name such as n3.
 func numbered(name string) (int, bool) {
-	if len(name) < 2 || (name[0] != 'c' && name[0] != 'n') {
+	if len(name) < 2 || strings.IndexByte("cns", name[0]) < 0 {
 		return 0, false
 	}
 	i, err := strconv.Atoi(name[1:])
@@ -95,9 +121,9 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 	case nemesis.Crash:
 		d.optional(path+"/client", f.Client, oneClient, c)
 	case nemesis.Stall:
-		d.targets(path+"/node", f.Node, nodes, c)
+		d.targets(path+"/node", f.Node, servers, c)
 	case nemesis.Disconnect:
-		d.targets(path+"/node", f.Node, nodes, c)
+		d.targets(path+"/node", f.Node, servers, c)
 	case nemesis.Cut:
 		d.ends(path, f.From, f.To, c)
 	case nemesis.Delay:
@@ -120,11 +146,18 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 		d.targets(path+"/node", f.Node, nodes, c)
 		d.checkClock(path, f)
 	case nemesis.Kill:
-		d.targets(path+"/node", f.Node, nodes, c)
+		d.targets(path+"/node", f.Node, servers, c)
 	case nemesis.Failover:
 		d.optional(path+"/to", f.To, onlyNodeNames, c)
-		if !c.replicates() {
-			d.fail(path, "a failover needs the topology replicated: add topologies: [replicated]")
+		d.checkFailover(path, f, c)
+	case nemesis.Migrate:
+		d.optional(path+"/to", f.To, onlyNodeNames, c)
+		d.notNegative(path+"/pause", f.Pause)
+		if !c.sharded() {
+			d.fail(path, "only a Redis Cluster has slots to move: add topologies: [cluster]")
+		}
+		if f.To != "" && slices.Contains(c.plays, cluster.Sentinel) {
+			d.fail(path+"/to", "in the topology sentinel nobody can say which node is elected: leave to out")
 		}
 	case nemesis.Flush:
 		d.targets(path+"/node", f.Node, nodes, c)

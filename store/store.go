@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/reports/page"
+	"github.com/holdfast-io/holdfast/resource"
 )
 
 // The files of a stored run.
@@ -50,6 +51,9 @@ type Job struct {
 	Topology string        `json:"topology,omitempty"`
 	Seed     uint64        `json:"seed"`
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	// Resource is where the protected resource lives; zero is the harness. Its
+	// password is not stored.
+	Resource resource.Place `json:"resource,omitzero"`
 	// Inline is the text of a scenario that is not built in; Scenario is then
 	// its path or its name.
 	Inline string `json:"inline,omitempty"`
@@ -68,6 +72,9 @@ func (j Job) Dir(root string) string {
 	}
 	if j.Image != "" {
 		leaf += "-" + strings.NewReplacer("/", "_", ":", "_", "@", "_").Replace(j.Image)
+	}
+	if j.Resource.Kind() != resource.KindBuiltin {
+		leaf += "-" + j.Resource.Kind()
 	}
 	if j.TTL != 0 {
 		leaf += "-ttl" + j.TTL.String()

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the schema
 	"fmt"
 	"path/filepath"
@@ -54,7 +55,7 @@ type document struct {
 type item struct {
 	Locks     []string `yaml:"locks"`
 	Scenarios []string `yaml:"scenarios"`
-	Topology  string   `yaml:"topology" words:"single,replicated,independent"`
+	Topology  string   `yaml:"topology" words:"single,replicated,independent,sentinel,cluster"`
 	Seed      int      `yaml:"seed"`
 	Seeds     int      `yaml:"seeds"`
 	TTL       duration `yaml:"ttl"`
@@ -113,7 +114,7 @@ func Parse(path string, data []byte) (*Suite, error) {
 			e.Scenarios = append(e.Scenarios, scenarioPath(path, name))
 		}
 		if len(it.Scenarios) == 0 {
-			e.Scenarios, e.Fitting = scenarios.Names(), true
+			e.Scenarios, e.Fitting = scenarios.NamesIn(cmp.Or(cluster.World(doc.On), cluster.Sim)), true
 		}
 		s.Entries = append(s.Entries, e)
 	}

@@ -10,11 +10,12 @@ import (
 const (
 	AllLocks  = "all"       // the five, their fenced variants and the reference
 	Libraries = "libraries" // what people use, unmodified
+	Baselines = "baselines" // what people use instead of Redis
 	Mutants   = "mutants"   // the locks with a mistake on purpose
 )
 
 // Groups lists the words that stand for several locks.
-func Groups() []string { return []string{AllLocks, Libraries, Mutants} }
+func Groups() []string { return []string{AllLocks, Libraries, Baselines, Mutants} }
 
 // Group lists the locks that a word stands for; nil where it stands for none.
 func Group(word string) []catalogue.Entry {
@@ -23,6 +24,8 @@ func Group(word string) []catalogue.Entry {
 		return catalogue.All()
 	case Libraries:
 		return catalogue.ThirdParty()
+	case Baselines:
+		return catalogue.Baselines()
 	case Mutants:
 		return catalogue.Mutants()
 	}

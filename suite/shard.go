@@ -77,6 +77,9 @@ func Fingerprint(jobs []Job, load func(string) (*scenarios.Scenario, error)) (st
 			fmt.Fprintf(sum, "%d\n%s\n", len(text), text)
 		}
 		fmt.Fprintf(sum, "%q %q %q %q %d %d\n", j.Name, j.Lock, j.World, j.Topology, j.Seed, j.TTL)
+		if place := j.Resource.String(); place != "" {
+			fmt.Fprintf(sum, "%q\n", place)
+		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

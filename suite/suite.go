@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
+	"github.com/holdfast-io/holdfast/resource"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
 )
@@ -29,6 +30,8 @@ type Suite struct {
 	File string
 	// World is sim or process.
 	World string
+	// Resource is where the protected resource lives; zero is the harness.
+	Resource resource.Place
 	// Baseline is the path of the known findings; empty where there is none.
 	Baseline string
 	Entries  []Entry
@@ -72,7 +75,7 @@ func Names() []string { return []string{Quick, Standard, Thorough} }
 
 // Named gives a built-in suite, in the simulator.
 func Named(name string) (*Suite, error) {
-	e := Entry{Scenarios: scenarios.Names(), Seed: 1}
+	e := Entry{Scenarios: scenarios.NamesIn(cluster.Sim), Seed: 1}
 	switch name {
 	case Quick:
 		e.Scenarios = []string{"calm", "kleppmann-fencing", "kleppmann-gc-pause", "partition-holder", "partition-minority", "slow-work"}
@@ -162,7 +165,7 @@ func (l *lister) add(e Entry, sc named) error {
 	for _, lock := range locks {
 		for round := range e.Seeds {
 			j := store.Job{
-				Scenario: sc.asked, Lock: lock, World: l.suite.World, Topology: e.Topology,
+				Scenario: sc.asked, Lock: lock, World: l.suite.World, Topology: e.Topology, Resource: l.suite.Resource,
 				Seed: e.Seed + uint64(round), TTL: e.TTL, //nolint:gosec // a count is not negative
 			}
 			if l.seen[j] {

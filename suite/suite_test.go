@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
@@ -190,7 +191,7 @@ func TestOnlySomeLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(jobsOf(t, all)), len(scenarios.Names()); got != want {
+	if got, want := len(jobsOf(t, all)), len(scenarios.NamesIn(cluster.Sim)); got != want {
 		t.Errorf("a lock that no scenario knows plays %d of %d from a file", got, want)
 	}
 	file, err := Parse("s.yaml", []byte("runs:\n  - {locks: [basic, redlock], scenarios: calm}\n"))
@@ -333,5 +334,26 @@ func TestBaselineIsStable(t *testing.T) {
 		if _, err := ReadBaseline(path); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: got %v, want %q", text, err, say)
 		}
+	}
+}
+
+// Each group word stands for locks of its own, and none for those of another.
+func TestGroups(t *testing.T) {
+	of := map[string]string{}
+	for _, word := range Groups() {
+		group := Group(word)
+		if len(group) == 0 {
+			t.Errorf("%s stands for nothing", word)
+		}
+		for _, e := range group {
+			if other, taken := of[e.Name]; taken {
+				t.Errorf("%s belongs to %s and to %s", e.Name, other, word)
+			}
+			of[e.Name] = word
+		}
+	}
+	names, wrong := Locks([]string{"baselines", "etcd"})
+	if want := []string{"etcd", "zookeeper", "postgres", "postgres-advisory"}; wrong != "" || !slices.Equal(names, want) {
+		t.Errorf("baselines are %v (wrong %q), want %v", names, wrong, want)
 	}
 }

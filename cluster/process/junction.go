@@ -151,6 +151,9 @@ func (j *junction) close() error {
 
 // caller names the server or the client at the other end of a connection.
 func (w *World) caller(c net.Conn) string {
+	if name := w.bySource(c); name != "" {
+		return name
+	}
 	if name := w.place.Caller(c); name != "" {
 		return name
 	}
@@ -177,4 +180,17 @@ func (w *World) announced(server string, i int) (host, port string, err error) {
 		return "", "", fmt.Errorf("%s announces nothing in topology %s", endpoint, w.cfg.Topology)
 	}
 	return net.SplitHostPort(j.addr())
+}
+
+// Announced are the addresses under which clients hear of the nodes from the
+// nodes themselves, and the node of each. It is empty where nodes do not name
+// one another.
+func (w *World) Announced() map[string]string {
+	found := make(map[string]string)
+	for _, name := range w.servers() {
+		if host, port, err := w.announced(name, 0); err == nil {
+			found[net.JoinHostPort(host, port)] = name
+		}
+	}
+	return found
 }

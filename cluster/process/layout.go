@@ -19,6 +19,8 @@ type layout struct {
 	// meshed says that the servers dial each other, at addresses that all of
 	// them share: each is known to the others under its junctions.
 	meshed bool
+	// elects says that the nodes make another one the primary by themselves.
+	elects bool
 	// boot starts all servers; nil starts them all at once.
 	boot func(ctx context.Context, w *World) error
 	// names of what a client's lock dials; nil means the nodes.
@@ -43,11 +45,18 @@ func layoutOf(t cluster.Topology) (layout, bool) {
 			node: redisServer{}, traced: true, dialed: []string{cluster.Primary},
 			boot: bootReplicated,
 		}, true
+	case cluster.RedisCluster:
+		return layout{node: clusterServer{}, traced: true, meshed: true, boot: bootCluster}, true
+	case cluster.Sentinel:
+		return layout{
+			node: watchedServer{}, witness: sentinelServer{}, traced: true, meshed: true, elects: true,
+			dialed: []string{cluster.Primary}, boot: bootSentinel,
+		}, true
 	}
 	return layout{}, false
 }
 
 // Topologies that this world knows, in the order of messages.
 func Topologies() []cluster.Topology {
-	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent}
+	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent, cluster.Sentinel, cluster.RedisCluster}
 }

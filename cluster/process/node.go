@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,7 +47,9 @@ type node struct {
 
 	// Of a Redis node only.
 	direct *redis.Client // bypasses the proxies
-	own    sync.Map      // local addresses (string) of direct's connections
+	// patient: a sentinel that could not be told to ping more often.
+	patient bool
+	own     sync.Map // local addresses (string) of direct's connections
 
 	mu      sync.Mutex // orders the verbs on this node
 	server  Server     // nil while killed
@@ -201,7 +204,7 @@ func (w *World) Restart(ctx context.Context, name string, data cluster.Data) err
 			return err
 		}
 		if data == cluster.Lose {
-			if err := errors.Join(os.RemoveAll(n.dir), os.MkdirAll(n.dir, 0o755)); err != nil {
+			if err := n.loseData(); err != nil {
 				return err
 			}
 		}
@@ -211,6 +214,26 @@ func (w *World) Restart(ctx context.Context, name string, data cluster.Data) err
 		}
 		return w.awaitTrace(ctx, name, seen)
 	})
+}
+
+// loseData deletes what the node has written, but for the files that its
+// software keeps.
+func (n *node) loseData() error {
+	var kept []string
+	if k, ok := n.runs.(interface{ keeps() []string }); ok {
+		kept = k.keeps()
+	}
+	files, err := os.ReadDir(n.dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range files {
+		if !slices.Contains(kept, file.Name()) {
+			errs = append(errs, os.RemoveAll(filepath.Join(n.dir, file.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Stall stops a node's process, as SIGSTOP does.

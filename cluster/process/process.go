@@ -21,6 +21,8 @@
 //     to the key are filled in;
 //   - the first commands after a restart, which may be missed until the
 //     connection is up again; the keys found then are the new starting point;
+//   - in a Redis Cluster, the moment at which a replica has become the primary:
+//     its role is looked at twenty times a second;
 //   - the client: it is known from CLIENT SETNAME or HELLO SETNAME on its
 //     connection, and empty for connections without.
 //
@@ -79,9 +81,17 @@ type Config struct {
 	// things, but must not wait for the trace, as Restart, Promote, SyncTrace,
 	// EndTrace and Close do.
 	OnServer func(ev history.Server, at int64)
+	// MinReplicas and MaxLag are the nodes' min-replicas-to-write and
+	// min-replicas-max-lag, the latter in seconds; 0 leaves both off.
+	MinReplicas, MaxLag int
+	// OnPromoted is told that the nodes have made another one their primary by
+	// themselves: at is when, and told when the first of those that clients ask
+	// led them there, both on the clock of OnServer. It may be nil.
+	OnPromoted func(old, name string, at, told int64)
 	// ResourceHandler gives a session of the protected resource for one
 	// connection of a client: a function from a request line to a reply line,
-	// both without the newline. Nil means that there is no resource.
+	// both without the newline. A nil reply hangs up. A nil handler means that
+	// there is no resource.
 	ResourceHandler func(client string) func(line []byte) []byte
 	// OnClientExit is told when a client process has ended, with the error of
 	// [exec.Cmd.Wait], after its output has been copied. It may be nil.
@@ -110,11 +120,19 @@ func (c *Config) check() error {
 		return fmt.Errorf("%d nodes and %d clients: at least one of each is needed", c.Nodes, c.Clients)
 	case c.Topology == cluster.Single && c.Nodes != 1:
 		return fmt.Errorf("topology single has one node, not %d", c.Nodes)
+	case c.Topology == cluster.RedisCluster && c.Nodes < 6:
+		return fmt.Errorf("topology cluster has three primaries with a replica each, which is six nodes or more and not %d", c.Nodes)
 	case (l.witness == nil) != (c.Witnesses == 0):
 		return fmt.Errorf("%d witnesses in topology %s", c.Witnesses, c.Topology)
 	}
 	if c.Existing != nil && len(c.Existing) != c.Nodes {
 		return fmt.Errorf("%d servers for %d nodes", len(c.Existing), c.Nodes)
+	}
+	if l.elects && c.OnServer == nil {
+		c.OnServer = func(history.Server, int64) {} // promotions are seen in the trace
+	}
+	if c.OnPromoted == nil {
+		c.OnPromoted = func(string, string, int64, int64) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,13 +30,18 @@ func (redisServer) ports() []string { return []string{redisPort} }
 
 // connect gives a Redis node the connections of our own.
 func (n *node) connect() {
-	n.direct = redis.NewClient(&redis.Options{
+	options := &redis.Options{
 		Addr: n.addr, Dialer: n.dialDirect, PoolSize: 4, MaxRetries: 2,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: time.Second,
 		MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 5 * time.Millisecond,
 		DialerRetries: 1, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	if n.w.clustered() {
+		// Else a replica sends whoever asks for a key to its primary.
+		options.OnConnect = func(ctx context.Context, c *redis.Conn) error { return c.ReadOnly(ctx).Err() }
+	}
+	n.direct = redis.NewClient(options)
 }
 
 // dialDirect notes the addresses of the world's own connections, whose commands
@@ -82,7 +88,7 @@ const redisPath = "redis-server"
 
 // redisArgs are the settings of every Redis node that keeps data.
 func redisArgs(n *node) []string {
-	return []string{
+	args := []string{
 		"--port", n.port(redisPort), "--bind", n.w.place.Host(n.name), "--protected-mode", "no",
 		"--daemonize", "no", "--dir", n.dir, "--logfile", filepath.Join(n.dir, logFile),
 		"--pidfile", filepath.Join(n.dir, pidFile),
@@ -93,6 +99,10 @@ func redisArgs(n *node) []string {
 		// nothing for a second.
 		"--repl-diskless-sync", "no", "--repl-ping-replica-period", "1",
 	}
+	if cfg := n.w.cfg; cfg.MinReplicas > 0 {
+		args = append(args, "--min-replicas-to-write", strconv.Itoa(cfg.MinReplicas), "--min-replicas-max-lag", strconv.Itoa(cfg.MaxLag))
+	}
+	return args
 }
 
 // probe is a PING.

@@ -91,7 +91,7 @@ func (w *World) masterOf(name string) string {
 // PrimaryNode is the node that clients reach as "primary"; where the cluster is
 // not replicated it is the first.
 func (w *World) PrimaryNode() string {
-	if w.cfg.Topology != cluster.Replicated {
+	if !w.cfg.Topology.Replicates() {
 		return w.nodeNames[0]
 	}
 	w.linkMu.Lock()

@@ -75,6 +75,9 @@ func (r *resourceServer) serve(c net.Conn) {
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		reply := answer(lines.Bytes())
+		if reply == nil {
+			return // there will be no answer
+		}
 		if len(reply) == 0 || reply[len(reply)-1] != '\n' {
 			reply = append(reply[:len(reply):len(reply)], '\n')
 		}

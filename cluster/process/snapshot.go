@@ -25,6 +25,10 @@ func (tr *tracer) connected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	role, err := tr.askRole(ctx)
+	if err != nil {
+		return err
+	}
 	if !first {
 		if found, err = tr.snapshot(ctx); err != nil {
 			return err
@@ -46,6 +50,7 @@ func (tr *tracer) connected(ctx context.Context) error {
 		}
 	}
 	tr.keys = found
+	tr.turn(role, now)
 	tr.connections++
 	return nil
 }

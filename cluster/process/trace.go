@@ -44,12 +44,15 @@ func (w *World) startTrace(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.clustered() {
+		return t.watchRoles(ctx)
+	}
 	return nil
 }
 
 // traceConnections is how often a node's trace has been connected so far.
 func (w *World) traceConnections(name string) int {
-	if w.trace == nil {
+	if w.trace == nil || w.trace.tracers[name] == nil {
 		return 0
 	}
 	tr := w.trace.tracers[name]
@@ -61,7 +64,7 @@ func (w *World) traceConnections(name string) int {
 // awaitTrace waits until a node's trace has been connected more often than
 // seen.
 func (w *World) awaitTrace(ctx context.Context, name string, seen int) error {
-	if w.trace == nil || w.trace.ctx.Err() != nil {
+	if w.trace == nil || w.trace.tracers[name] == nil || w.trace.ctx.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitBound)
@@ -146,6 +149,8 @@ func Monotonic() int64 {
 type event struct {
 	server history.Server
 	at     int64
+	// promoted is no event of the trace: the node became the primary.
+	promoted bool
 }
 
 // stamp gives an event its times.

@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -21,12 +22,15 @@ type tracer struct {
 
 	mu          sync.Mutex // held while an item is taken in
 	connections int
+	role        string            // where roles change by themselves
 	names       map[string]string // client by address
 	keys        keyspace
 	events      map[string][]string // on a key, since the last command
 	gone        []gone              // keys that vanished since then
 	script      *script             // a script whose commands may still follow
 	last        int64               // when the last event was
+	primary     bool                // of a shard; a replica is told what its primary does
+	conn        net.Conn            // that the session reads from
 	out         []event             // to be handed over once mu is free
 	syncs       map[string]chan error
 	synced      []chan error // to be told once all events are handed over
@@ -73,6 +77,9 @@ func (tr *tracer) session() error {
 	if err != nil {
 		return err
 	}
+	tr.mu.Lock()
+	tr.conn = c
+	tr.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // this ends the read below
 	defer func() {
 		stop()
@@ -103,6 +110,7 @@ func (tr *tracer) session() error {
 	if err := tr.connected(ctx); err != nil {
 		return err
 	}
+	tr.failSyncs() // what was sent before the stream began is not in it
 	for {
 		line, push, err := readItem(r)
 		if err != nil {
@@ -173,6 +181,7 @@ func (tr *tracer) takeCommand(c command) {
 		return
 	}
 	client, own := tr.sender(c)
+	tr.takeTurn(c)
 	switch {
 	case c.name == "ECHO" && len(c.args) == 2 && tr.syncs[c.args[1]] != nil:
 		tr.synced = append(tr.synced, tr.syncs[c.args[1]])
@@ -182,7 +191,11 @@ func (tr *tracer) takeCommand(c command) {
 			delete(tr.keys, name)
 			tr.emit(command{name: history.Lostkeys, shown: c.shown}, client, name, nil, "")
 		}
+	case c.name == "MIGRATE":
+		tr.takeAway(c)
 	case own: // reads of ours
+	case strings.HasPrefix(c.name, "RESTORE"):
+		tr.takeMoved(c)
 	case isScript(c.name):
 		tr.script = &script{call: c, client: client, keys: slices.DeleteFunc(slices.Clone(keysOf(c)),
 			func(name string) bool { return !tr.isLock(name) })}
@@ -268,6 +281,10 @@ func (tr *tracer) unlock() {
 	done, tr.synced = tr.synced, nil
 	tr.mu.Unlock()
 	for _, ev := range out {
+		if ev.promoted {
+			tr.trace.wg.Go(func() { tr.trace.w.confirm(tr.node.name, ev.at) })
+			continue
+		}
 		tr.trace.w.cfg.OnServer(ev.server, ev.at)
 	}
 	for _, c := range done {
@@ -289,16 +306,27 @@ func (tr *tracer) reportAll(cmd string) {
 	}
 }
 
-// sync waits until a command of ours has come back through the stream.
+// sync waits until a command of ours has come back through the stream. A stream
+// that was begun anew meanwhile may have lost it: then it is sent again.
 func (tr *tracer) sync(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, waitBound)
+	defer cancel()
+	for {
+		err := tr.mark(ctx)
+		if !errors.Is(err, errTraceLost) || sleep(ctx, roleEvery/10) != nil {
+			return err
+		}
+	}
+}
+
+// mark sends the command once, and waits for it.
+func (tr *tracer) mark(ctx context.Context) error {
 	done := make(chan error, 1)
 	tr.mu.Lock()
 	tr.syncCount++
 	mark := fmt.Sprintf("%s-%s-%d", "holdfast-sync", tr.node.name, tr.syncCount)
 	tr.syncs[mark] = done
 	tr.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, waitBound)
-	defer cancel()
 	if err := tr.node.direct.Echo(ctx, mark).Err(); err != nil {
 		return err
 	}

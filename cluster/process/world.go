@@ -116,7 +116,10 @@ func (w *World) start(ctx context.Context) error {
 	if err := w.boot(ctx); err != nil {
 		return err
 	}
-	return w.startTrace(ctx)
+	if err := w.startTrace(ctx); err != nil {
+		return err
+	}
+	return w.arm(ctx)
 }
 
 // takePlace is this machine unless the config names another.
@@ -313,8 +316,11 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 			can = append(can, a)
 		}
 	}
-	if t == cluster.Replicated {
-		can = append(can, cluster.CanPromote)
+	switch {
+	case t.Replicates():
+		can = append(can, cluster.CanPromote, cluster.CanCountReplicas)
+	case t == cluster.RedisCluster:
+		can = append(can, cluster.CanPromote, cluster.CanMigrate)
 	}
 	return can
 }

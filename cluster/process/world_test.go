@@ -179,6 +179,7 @@ func TestTopologiesStartAndLeaveNothingBehind(t *testing.T) {
 		{topology: cluster.Single, nodes: 1, endpoint: "n1"},
 		{topology: cluster.Independent, nodes: 5, endpoint: "n5"},
 		{topology: cluster.Replicated, nodes: 3, endpoint: cluster.Primary},
+		{topology: cluster.RedisCluster, nodes: 6, endpoint: "n2"}, // which has the slot of "lock"
 	} {
 		t.Run(string(c.topology), func(t *testing.T) {
 			r := new(record)

@@ -34,6 +34,7 @@ type gateFlags struct {
 	out      string
 	quiet    bool
 	told     gateOutputs
+	resource resourceFlag
 }
 
 func newGate(io streams) *cobra.Command {
@@ -71,9 +72,10 @@ unknown, 12 the harness failed, 64 usage. 10 comes before 12, and 12 before 11.`
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "suite file (default: "+suite.FileName+" if it is there)")
 	fl.StringVar(&f.suite, "suite", suite.Standard, "built-in suite where there is no file: "+strings.Join(suite.Names(), ", "))
-	fl.StringSliceVar(&f.locks, "lock", nil, "only these locks, separated by commas; all, libraries or mutants")
+	fl.StringSliceVar(&f.locks, "lock", nil, "only these locks, separated by commas; all, libraries, baselines or mutants")
 	fl.IntVar(&f.seeds, "seeds", 0, "how many seeds instead of the suite's own number")
 	fl.StringVar(&f.on, "on", "", "world instead of the suite's own: sim or process")
+	f.resource.add(fl)
 	fl.StringVar(&f.baseline, "baseline", "", "file of known findings (default: the suite's own)")
 	fl.BoolVar(&f.update, "update-baseline", false, "write what is found into the baseline; new findings do not fail then")
 	fl.StringVar(&f.shard, "shard", "", "play one part: 1/4 is the first of four")
@@ -92,7 +94,7 @@ const tryGate = "holdfast gate --help"
 // gate checks the flags and reads the suite and the baseline.
 func (f *gateFlags) gate(cmd *cobra.Command) (campaign.Gate, error) {
 	var none campaign.Gate
-	for _, flag := range []string{"config", "suite", "lock", "on", "baseline", "shard", "format"} {
+	for _, flag := range []string{"config", "suite", "lock", "on", "resource", "baseline", "shard", "format"} {
 		if fl := cmd.Flags().Lookup(flag); fl.Changed && strings.Trim(fl.Value.String(), "[],\" ") == "" {
 			return none, usage(tryGate, "--%s is empty", flag)
 		}
@@ -113,6 +115,10 @@ func (f *gateFlags) gate(cmd *cobra.Command) (campaign.Gate, error) {
 	if f.on != "" {
 		s.World = f.on
 	}
+	if err := f.resource.parse(tryGate); err != nil {
+		return none, err
+	}
+	s.Resource = f.resource.place
 	for i := range s.Entries {
 		if f.seeds > 0 {
 			s.Entries[i].Seeds = f.seeds
@@ -196,6 +202,9 @@ func playGate(ctx context.Context, io streams, f gateFlags, g campaign.Gate) err
 		if err := process.Available(); err != nil {
 			return fmt.Errorf("--on process: %w", err)
 		}
+	}
+	if err := f.resource.reach(ctx); err != nil {
+		return err
 	}
 	if f.out != "" {
 		if err := store.CheckRoot(f.out); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/cluster/sim"
+	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
 	"github.com/holdfast-io/holdfast/reports"
@@ -40,6 +41,7 @@ type listedScenario struct {
 type listedLock struct {
 	Name       string   `json:"name"`
 	About      string   `json:"about"`
+	Store      string   `json:"store,omitempty"` // none for Redis
 	Abilities  []string `json:"abilities"`
 	Mutant     bool     `json:"mutant"`
 	TwinOf     string   `json:"twin_of,omitempty"`
@@ -57,10 +59,11 @@ type listedCheck struct {
 }
 
 type listedWorld struct {
-	Name      string            `json:"name"`
-	Available bool              `json:"available"`
-	Reason    string            `json:"reason,omitempty"`
-	Abilities []cluster.Ability `json:"abilities"`
+	Name       string             `json:"name"`
+	Available  bool               `json:"available"`
+	Reason     string             `json:"reason,omitempty"`
+	Abilities  []cluster.Ability  `json:"abilities"`
+	Topologies []cluster.Topology `json:"topologies"`
 }
 
 // parts are the words after holdfast list.
@@ -115,7 +118,7 @@ func takeInventory(ctx context.Context, args []string) (inventory, error) {
 	if want("locks") {
 		for _, e := range catalogue.Everything() {
 			inv.Locks = append(inv.Locks, listedLock{
-				Name: e.Name, About: e.About, Abilities: append([]string{}, e.Abilities...),
+				Name: e.Name, About: e.About, Store: e.Store, Abilities: append([]string{}, e.Abilities...),
 				Mutant: e.Mutant, TwinOf: e.TwinOf, Weaknesses: e.Weaknesses,
 			})
 		}
@@ -136,16 +139,26 @@ func takeInventory(ctx context.Context, args []string) (inventory, error) {
 }
 
 func listWorlds(ctx context.Context) []listedWorld {
-	real := listedWorld{Name: string(cluster.Process), Available: true, Abilities: process.Abilities(cluster.Replicated)}
+	real := listedWorld{Name: string(cluster.Process), Available: true, Topologies: process.Topologies()}
+	for _, t := range append([]cluster.Topology{cluster.Replicated}, process.Topologies()...) { // replicated has most
+		for _, a := range process.Abilities(t) {
+			if !slices.Contains(real.Abilities, a) {
+				real.Abilities = append(real.Abilities, a)
+			}
+		}
+	}
 	if err := process.Available(); err != nil {
 		real.Available, real.Reason = false, err.Error()
 	}
-	boxed := listedWorld{Name: string(cluster.Container), Available: true, Abilities: process.Abilities(cluster.Replicated)}
+	boxed := listedWorld{
+		Name: string(cluster.Container), Available: true, Topologies: harness.ContainerTopologies(),
+		Abilities: process.Abilities(cluster.Replicated),
+	}
 	if err := container.Available(ctx, ""); err != nil {
 		boxed.Available, boxed.Reason = false, reports.FirstLine(err.Error())
 	}
 	return []listedWorld{
-		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities()},
+		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities(), Topologies: sim.Topologies()},
 		real, boxed,
 	}
 }
@@ -204,7 +217,11 @@ func (inv inventory) print(io streams) error {
 			if !wd.Available {
 				state = "not here: " + wd.Reason
 			}
-			row(wd.Name, state)
+			var topologies []string
+			for _, t := range wd.Topologies {
+				topologies = append(topologies, string(t))
+			}
+			row(wd.Name, state+"; topologies "+strings.Join(topologies, ", "))
 		}
 	}
 	return w.Flush()

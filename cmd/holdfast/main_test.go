@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/harness"
+	"github.com/holdfast-io/holdfast/internal/storetest"
 )
 
 // binary is the program as users have it, built once.
@@ -36,7 +38,12 @@ func testMain(m *testing.M) int {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
-	return m.Run()
+	code := m.Run()
+	if err := storetest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return code
 }
 
 // result is what a command line left.

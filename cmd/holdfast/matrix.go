@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/reports/page"
@@ -70,6 +71,7 @@ runs, which are written where they are missing.
 	}
 	sel.flags(cmd)
 	cmd.Flags().StringSliceVar(&names, "scenario", nil, "scenarios, separated by commas (default: all built-in ones)")
+	cmd.Flags().BoolVar(&sel.availability, "availability", false, "after the matrix, how much of each lock was to be had while something was broken")
 	cmd.Flags().StringVar(&pageFile, "html", "", "file for the matrix as a page, beside what is printed")
 	cmd.Flags().StringSliceVar(&over.ranges, "sweep", nil, "vary a scenario: ttl=1s..30s, pause=0..2ttl, fault=..., hold=...; more ranges may follow")
 	cmd.Flags().IntVar(&over.steps, "steps", 5, "values of each range of a sweep")
@@ -80,7 +82,7 @@ runs, which are written where they are missing.
 
 func matrix(ctx context.Context, io streams, sel selection, names []string, pageFile string) error {
 	if len(names) == 0 {
-		names = scenarios.Names()
+		names = scenarios.NamesIn(cluster.World(sel.world))
 	}
 	sel.known = true
 	jobs, err := sel.plan(names, "holdfast matrix --help")
@@ -88,6 +90,9 @@ func matrix(ctx context.Context, io streams, sel selection, names []string, page
 		return err
 	}
 	if err := sel.prepare(ctx, io, jobs); err != nil {
+		return err
+	}
+	if err := sel.resource.reach(ctx); err != nil {
 		return err
 	}
 	runs := play(ctx, io, sel, jobs)
@@ -108,6 +113,12 @@ func matrix(ctx context.Context, io streams, sel selection, names []string, page
 	}
 	if err != nil {
 		return err
+	}
+	if sel.availability && sel.format == "text" {
+		fmt.Fprintln(io.out)
+		if err := m.TextAvailability(io.out); err != nil {
+			return err
+		}
 	}
 	if pageFile != "" {
 		if err := writePage(m, pageFile); err != nil {

@@ -95,6 +95,15 @@ func newExploreProgress(w io.Writer, lock string, quiet bool) *progress {
 	return p
 }
 
+// newStudyProgress shows how far a study has come. It finds nothing that is not
+// as expected: then it fails.
+func newStudyProgress(w io.Writer, study string, quiet bool) *progress {
+	p := &progress{w: w, what: "study " + study, thing: "failed", things: "failed"}
+	p.look, p.color = lookOf(w, quiet)
+	p.start()
+	return p
+}
+
 func (p *progress) start() {
 	p.began = time.Now()
 	if p.look == noLook {

@@ -30,6 +30,10 @@ verdicts must be the same.`,
 			if err != nil {
 				return err
 			}
+			job.Resource = withPassword(job.Resource)
+			if err := reach(cmd.Context(), job.Resource); err != nil {
+				return fmt.Errorf("the run's resource: %w", err)
+			}
 			old := rejudge(before, args[0])
 			again, h := campaign.Keep{Root: sel.out, Pages: campaign.PagesAlways}.Play(cmd.Context(), job)
 			if err := reports.Text(io.out, again, h, textOptions(io.out)); err != nil {

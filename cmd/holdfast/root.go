@@ -102,7 +102,7 @@ Exit codes: 0 all as expected, 10 violation or failed expectation, 11 unknown
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newReport(io), newExplore(io), newGate(io), newMerge(io), newInspect(io), newServe(io), newWorker(io), newChild(io))
+	root.AddCommand(newRun(io), newMatrix(io), newList(io), newCheck(io), newReplay(io), newReport(io), newExplore(io), newGate(io), newStudy(io), newMerge(io), newInspect(io), newServe(io), newWorker(io), newChild(io))
 	root.SetOut(io.out) // the completion commands take it when they are made
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

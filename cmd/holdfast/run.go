@@ -69,6 +69,9 @@ func run(ctx context.Context, io streams, sel selection, names []string) error {
 	if err := sel.prepare(ctx, io, jobs); err != nil {
 		return err
 	}
+	if err := sel.resource.reach(ctx); err != nil {
+		return err
+	}
 	runs := play(ctx, io, sel, jobs)
 	if err := report(io.out, sel, runs); err != nil {
 		return err

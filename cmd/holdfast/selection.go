@@ -31,8 +31,11 @@ type selection struct {
 	format   string
 	quiet    bool
 	pages    string
+	resource resourceFlag
 	// known takes all locks that a scenario is about where none is named.
 	known bool
+	// availability is shown after a matrix.
+	availability bool
 }
 
 // Bounds that keep a slip of the finger from filling the memory or the day: a
@@ -45,7 +48,7 @@ const (
 // given refuses flags that were given and are empty: an empty variable in a
 // script must not select something else than was meant.
 func (s *selection) given(cmd *cobra.Command) error {
-	for _, flag := range []string{"lock", "scenario", "on", "image", "format", "report"} {
+	for _, flag := range []string{"lock", "scenario", "on", "format", "image", "report", "resource"} {
 		f := cmd.Flags().Lookup(flag)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[],\" ") == "" {
 			return usage(cmd.CommandPath()+" --help", "--%s is empty", flag)
@@ -67,10 +70,11 @@ func unique(words []string) []string {
 
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries or mutants (default: the scenario's own)")
+	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries, baselines or mutants (default: the scenario's own)")
 	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time), process (real redis-server), container (the same in containers), or servers that run already: redis://host:port,host:port")
 	f.StringVar(&s.image, "image", "", "image of the servers of --on container (default: "+container.DefaultImage+" if make image has built it, else "+container.PublicImage+")")
 	f.StringVar(&s.topology, "topology", "", "topology instead of the scenario's own: single, replicated, independent, sentinel, cluster")
+	s.resource.add(f)
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to run, counting up from --seed")
 	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s on real servers)")
@@ -156,6 +160,9 @@ func (s *selection) validate(try string) error {
 	if s.pages != "" && !slices.Contains(pageNames(), s.pages) {
 		return unknownWord("choice of reports", s.pages, pageNames(), try)
 	}
+	if err := s.resource.parse(try); err != nil {
+		return err
+	}
 	switch {
 	case s.seeds < 1:
 		return usage(try, "--seeds %d: at least one seed is needed", s.seeds)
@@ -236,7 +243,7 @@ func lockWords(words []string, try string) ([]string, error) {
 // jobs lists the runs for one scenario.
 func (s *selection) jobs(name string, locks []string) []store.Job {
 	var out []store.Job
-	one := store.Job{Scenario: name, World: s.world, Image: s.image, Topology: s.topology, TTL: s.ttl}
+	one := store.Job{Scenario: name, World: s.world, Image: s.image, Topology: s.topology, TTL: s.ttl, Resource: s.resource.place}
 	if at := s.servers(); at != "" {
 		one.World, one.Servers, one.Address = string(cluster.External), process.Redacted(at), at
 	}

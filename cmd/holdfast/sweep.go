@@ -87,7 +87,7 @@ func playSweep(ctx context.Context, io streams, sel selection, f sweepFlags, nam
 	if err != nil {
 		return err
 	}
-	base := store.Job{World: sel.world, Image: sel.image, Topology: sel.topology, Seed: sel.seed, TTL: sel.ttl}
+	base := store.Job{World: sel.world, Image: sel.image, Topology: sel.topology, Seed: sel.seed, TTL: sel.ttl, Resource: sel.resource.place}
 	points := len(locks)
 	for range axes {
 		points *= f.steps
@@ -98,6 +98,9 @@ func playSweep(ctx context.Context, io streams, sel selection, f sweepFlags, nam
 	cells, err := campaign.Grid(s, locks, axes, f.steps, base, sel.seeds)
 	if err != nil {
 		return usage(try, "%v", err)
+	}
+	if err := sel.resource.reach(ctx); err != nil {
+		return err
 	}
 	var jobs []store.Job
 	for _, c := range cells {

@@ -25,6 +25,9 @@
 //     somebody else holds the lock; the key stays until its TTL. In the same
 //     way a retried release may say "not held" after its first try deleted the
 //     key (partition-holder).
+//   - [NewWaiting] asks the primary, after each grant, to wait until a replica has
+//     it. That narrows the gap of a failover and does not close it: the replica
+//     that is elected may be another one (sentinel-lagging-replica).
 //   - The identifier belongs to the lock object, not to the acquisition: a
 //     release of an old lease deletes a newer one of the same object
 //     (slow-work, with threads that share one object).
@@ -62,6 +65,8 @@ type Lock struct {
 	id     string
 	ttl    time.Duration
 	fence  string // key of the fence counter, empty without fences
+	// replicas that must have a grant before it counts; 0 waits for none.
+	replicas int
 
 	wrong    Mistakes
 	loadOnce sync.Once     // for Mistakes.NoEvalFallback
@@ -105,6 +110,9 @@ func build(env impl.Env, wrong Mistakes) (*Lock, error) {
 func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 	if l.fence != "" {
 		return l.acquireFenced(ctx)
+	}
+	if l.replicas > 0 {
+		return l.acquireWaiting(ctx)
 	}
 	if l.wrong.takesAnotherWay() {
 		return l.acquireWrongly(ctx)

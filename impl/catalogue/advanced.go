@@ -1,14 +1,16 @@
 package catalogue
 
 import (
+	"github.com/holdfast-io/holdfast/impl/basic"
 	"github.com/holdfast-io/holdfast/impl/fair"
 	"github.com/holdfast-io/holdfast/impl/rwlock"
 	"github.com/holdfast-io/holdfast/impl/semaphore"
 )
 
-// Advanced returns the locks that are more than a mutex, or queue for one.
+// Advanced returns the locks that are more than a mutex, queue for one, or need more
+// than one server.
 func Advanced() []Entry {
-	return []Entry{fairEntry(), rwEntry(), semaphoreEntry(), clientTimeEntry()}
+	return []Entry{fairEntry(), rwEntry(), semaphoreEntry(), clientTimeEntry(), waitEntry()}
 }
 
 func fairEntry() Entry {
@@ -80,5 +82,14 @@ func clientTimeEntry() Entry {
 		e.Unsafe = "a client whose clock is ahead of the others' sweeps permits that are alive"
 		e.Weaknesses = append(e.Weaknesses,
 			"a client whose clock is behind, or whose requests are late, has its permit swept early (permits)")
+	})
+}
+
+func waitEntry() Entry {
+	return variant(five()[0], "basic+wait", func(e *Entry) {
+		e.About = "basic, with a WAIT for one replica after each grant, which is taken back without it"
+		e.New = basic.NewWaiting
+		e.Needs = []string{NeedReplicas}
+		e.Weaknesses = append(e.Weaknesses, "the replica that is elected may not be the one that was waited for (sentinel-lagging-replica)")
 	})
 }

@@ -50,11 +50,18 @@ func (k Kind) String() string {
 // sends invalidations unasked.
 const NeedClientTracking = "client-tracking"
 
+// NeedReplicas in [Entry.Needs]: a primary that knows what its replicas have.
+const NeedReplicas = "replica-acks"
+
 // Entry is one lock.
 type Entry struct {
 	Name  string
 	About string // one sentence without a full stop
 	New   impl.New
+
+	// Store is what the lock is kept on: Redis if empty, otherwise one of the
+	// constants in baselines.go.
+	Store string
 
 	// Kind is a mutex unless it says otherwise.
 	Kind Kind
@@ -150,10 +157,10 @@ func Mutants() []Entry {
 	return entries
 }
 
-// Everything returns every lock there is: [All], [Advanced], [ThirdParty] and
-// [Mutants].
+// Everything returns every lock there is: [All], [Advanced], [ThirdParty],
+// [Variants], [Baselines] and [Mutants].
 func Everything() []Entry {
-	return slices.Concat(All(), Advanced(), ThirdParty(), Mutants())
+	return slices.Concat(All(), Advanced(), ThirdParty(), Variants(), Baselines(), Mutants())
 }
 
 // Unruly returns the locks that panic, exit, spin or never come back. No list has

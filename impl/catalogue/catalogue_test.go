@@ -56,6 +56,9 @@ func TestEntries(t *testing.T) {
 		if slices.Contains([]string{"ttl-zero", "key-is-data-key", "release-of-another-key"}, e.Name) {
 			continue // their mistake is that they do not even work alone
 		}
+		if e.Store != "" {
+			continue // on servers of its own: impl/baselines
+		}
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -75,6 +78,13 @@ func TestEntries(t *testing.T) {
 				}
 				if err != nil {
 					t.Fatal(err)
+				}
+				if slices.Contains(e.Needs, catalogue.NeedReplicas) {
+					if _, err := lock.Acquire(t.Context()); err == nil {
+						t.Error("it does without what it says it needs")
+					}
+					_ = lock.(io.Closer).Close()
+					return
 				}
 				for range 2 {
 					lease, err := lock.Acquire(t.Context())
@@ -152,7 +162,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s has the twin %q, which does not exist", e.Name, e.TwinOf)
 		}
 	}
-	for _, e := range slices.Concat(catalogue.Advanced(), catalogue.ThirdParty()) {
+	for _, e := range slices.Concat(catalogue.Advanced(), catalogue.ThirdParty(), catalogue.Baselines()) {
 		if slices.Contains(names, e.Name) || e.Mutant {
 			t.Errorf("%s does not belong to the mutexes of the scenarios", e.Name)
 		}
@@ -171,6 +181,7 @@ func TestWeaknesses(t *testing.T) {
 		"delayed-write", "kleppmann-clock-jump", "crash-restart-amnesia", "delayed-restart",
 		"failover-before-replication", "partition-holder", "partition-minority", "renewal-blip", "node-stall",
 		"reader-outlives-lease", "permits", "permits-clock-jump", "reentry", "shared-lock-object", "fair-queue-crashed-waiter",
+		"sentinel-lagging-replica",
 	}
 	for _, e := range catalogue.Everything() {
 		if len(e.Weaknesses) == 0 {
@@ -204,6 +215,9 @@ func TestKinds(t *testing.T) {
 		if slices.Contains(e.Needs, catalogue.NeedClientTracking) {
 			continue // cannot be built here
 		}
+		if e.Store != "" {
+			continue // TestBaselines
+		}
 		synctest.Test(t, func(t *testing.T) {
 			defer time.Sleep(time.Second) // see TestEntries
 			lock, err := e.New(redistest.Env(10*time.Second, redistest.Start(t, 1)...))
@@ -228,5 +242,28 @@ func TestKinds(t *testing.T) {
 		if e.Kind != catalogue.Mutex || len(e.Needs) > 0 {
 			t.Errorf("%s: kind %v, needs %v", e.Name, e.Kind, e.Needs)
 		}
+	}
+}
+
+// The baselines are mutexes, each on a store that is named, and no other lock is
+// on another store than Redis. What their leases can do is held against the
+// table by impl/baselines, on real servers.
+func TestBaselines(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, e := range catalogue.Everything() {
+		if e.Store == "" {
+			continue
+		}
+		names = append(names, e.Name)
+		if !slices.Contains([]string{catalogue.StoreEtcd, catalogue.StoreZooKeeper, catalogue.StorePostgres}, e.Store) {
+			t.Errorf("%s is kept on %q", e.Name, e.Store)
+		}
+		if e.Kind != catalogue.Mutex || e.Quorum || e.Unsafe == "" {
+			t.Errorf("%s: kind %v, quorum %v, unsafe %q", e.Name, e.Kind, e.Quorum, e.Unsafe)
+		}
+	}
+	if want := []string{"etcd", "zookeeper", "postgres", "postgres-advisory"}; !slices.Equal(names, want) {
+		t.Errorf("%v are kept elsewhere, want %v", names, want)
 	}
 }

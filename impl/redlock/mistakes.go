@@ -40,6 +40,9 @@ type Mistakes struct {
 	// CleanUpOnCallersContext gives votes back on the caller's context, which
 	// has often ended by then.
 	CleanUpOnCallersContext bool
+	// NoNodeTimeout lets one node cost a whole TTL, about what a client library
+	// waits that nobody has told otherwise.
+	NoNodeTimeout bool
 }
 
 // forAges, in TTLs, is longer than anybody waits. It is not for ever, so that a

@@ -66,6 +66,7 @@ type Lock struct {
 	tries   int
 	timeout time.Duration // of one call to one node
 	fence   string        // key of the fence counters, empty without fences
+	tells   bool          // its leases tell when they end, less Drift
 	wrong   Mistakes
 
 	client string // for Mistakes.QuorumByClient
@@ -92,6 +93,24 @@ func NewFenced(env impl.Env) (impl.Lock, error) {
 	return l, nil
 }
 
+// Drift is the share of the TTL that the leases of [NewTelling] are shorter on
+// the client's clock than on the nodes'. The articles' example of how far two
+// clocks' rates may differ is ten percent.
+const Drift = 0.1
+
+// NewTelling is NewWith with the validity of the algorithm's description: what
+// is left of the TTL when the votes are in, less an allowance for clocks of
+// different rates. A lease tells its holder when it ends, and implements
+// [impl.Validity].
+func NewTelling(env impl.Env, wrong Mistakes) (impl.Lock, error) {
+	l, err := build(env, wrong)
+	if err != nil {
+		return nil, err
+	}
+	l.tells = true
+	return l, nil
+}
+
 func build(env impl.Env, wrong Mistakes) (*Lock, error) {
 	if err := env.Check(); err != nil {
 		return nil, err
@@ -104,6 +123,9 @@ func build(env impl.Env, wrong Mistakes) (*Lock, error) {
 		timeout: nodeTimeout(env.TTL),
 		wrong:   wrong,
 		client:  env.Client,
+	}
+	if wrong.NoNodeTimeout {
+		l.timeout = env.TTL
 	}
 	for _, n := range env.Nodes {
 		l.nodes = append(l.nodes, node{name: n.Name, client: dialer(n, l.timeout)})
@@ -161,7 +183,7 @@ func (l *Lock) Acquire(ctx context.Context) (impl.Lease, error) {
 		}
 		enough := len(poll.yes) >= l.quorum(poll)
 		if enough && l.validity(start) > 0 {
-			return l.lease(poll), nil
+			return l.lease(poll, start), nil
 		}
 		if !enough || !l.wrong.KeepsLateVotes {
 			l.giveBack(ctx, poll)
@@ -251,7 +273,15 @@ func (l *Lock) validity(start time.Time) time.Duration {
 	case l.wrong.DriftAdded:
 		return l.ttl - elapsed + l.ttl/10
 	}
-	return l.ttl - elapsed
+	return l.usable() - elapsed
+}
+
+// usable is how long a lease may be used, from the start of the attempt.
+func (l *Lock) usable() time.Duration {
+	if l.tells {
+		return l.ttl - time.Duration(float64(l.ttl)*Drift)
+	}
+	return l.ttl
 }
 
 // giveBack releases what a failed attempt may have taken. It does so even when
@@ -289,9 +319,12 @@ func (l *Lock) refusal(enough bool, p poll) error {
 	}
 }
 
-func (l *Lock) lease(p poll) impl.Lease {
-	if l.fence != "" {
+func (l *Lock) lease(p poll, start time.Time) impl.Lease {
+	switch {
+	case l.fence != "":
 		return &fencedLease{lease: lease{lock: l}, fence: p.fence}
+	case l.tells:
+		return &tellingLease{lease: lease{lock: l}, until: start.Add(l.usable())}
 	}
 	return &lease{lock: l}
 }
@@ -324,3 +357,11 @@ type fencedLease struct {
 // Fence is the largest of the counters of the nodes that voted yes. It is not
 // monotonic; see the package comment.
 func (s *fencedLease) Fence() uint64 { return s.fence }
+
+type tellingLease struct {
+	lease
+	until time.Time
+}
+
+// Until is the end of the validity on the client's own monotonic clock.
+func (s *tellingLease) Until() time.Time { return s.until }

@@ -181,6 +181,40 @@ func TestValidityUsedUp(t *testing.T) {
 	}
 }
 
+// A telling lease ends a tenth of the TTL before that of the nodes, counted
+// from before the first vote.
+func TestTelling(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := redistest.Start(t, 5)
+		telling := func(env impl.Env) (impl.Lock, error) { return redlock.NewTelling(env, redlock.Mistakes{}) }
+		lock := client(t, telling, nodes...)
+		_ = redistest.Acquire(t, lock).Release(t.Context()) // connections first
+		nodes[0].Delay(30 * time.Millisecond)
+		start := time.Now()
+		until := redistest.Acquire(t, lock).(impl.Validity).Until()
+		if got := until.Sub(start); got != 9*time.Second || time.Since(start) != 30*time.Millisecond {
+			t.Errorf("told %v after the start, %v of it spent", got, time.Since(start))
+		}
+	})
+}
+
+// Without a time-out of its own a dead node costs a whole TTL.
+func TestNoNodeTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := redistest.Start(t, 5)
+		lock := client(t, with(redlock.Mistakes{NoNodeTimeout: true, NoElapsedCheck: true}), nodes...)
+		_ = redistest.Acquire(t, lock).Release(t.Context())
+		nodes[0].BlackHole(true)
+		start := time.Now()
+		redistest.Acquire(t, lock)
+		if took := time.Since(start); took != ttl {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
 // The largest counter of a quorum goes backwards: the documented weakness.
 func TestFenceIsNotMonotonic(t *testing.T) {
 	t.Parallel()

@@ -22,3 +22,22 @@ func For(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Beyond gives a context that ends d after ctx does, for a request whose answer
+// is worth waiting for a little. The caller calls cancel when it is done.
+func Beyond(ctx context.Context, d time.Duration) (longer context.Context, cancel context.CancelFunc) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			end()
+		case <-longer.Done(): // the caller's cancel
+		}
+	})
+	return longer, func() {
+		stop()
+		end()
+	}
+}

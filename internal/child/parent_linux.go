@@ -1,0 +1,5 @@
+package child
+
+import "syscall"
+
+func dieWithParent(attr *syscall.SysProcAttr, farewell syscall.Signal) { attr.Pdeathsig = farewell }
