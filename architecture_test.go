@@ -45,8 +45,9 @@ var layers = map[string][]string{
 	"cluster":         {"impl"},
 	"cluster/sim":     {"cluster", "history", "impl"},
 	"cluster/process": {"cluster", "history", "impl"},
-	// It starts servers and knows nothing of what they serve.
-	"cluster/container": {},
+	// It is a place for the servers of the process world, which knows of it only
+	// what an interface says.
+	"cluster/container": {"cluster", "cluster/process"},
 	"resource":          {},
 	"internal":          {}, // what several packages or their tests start on this machine
 	"nemesis":           {"cluster", "history"},

@@ -50,6 +50,9 @@ type Runner struct {
 const (
 	worthChildren   = 1 // a lock that panics or exits must cost its run, never the verdict
 	processParallel = 4
+	// containerParallel is smaller: to start a container takes a good part of a
+	// core for half a second, which the runs beside it must not feel.
+	containerParallel = 2
 )
 
 // lastMoment is how long a child may take to end its run after Ctrl-C. Most
@@ -100,6 +103,8 @@ func (r Runner) Play(ctx context.Context, jobs []store.Job) []reports.Run {
 // width is how many jobs are played side by side.
 func (r Runner) width(jobs []store.Job) int {
 	switch {
+	case len(jobs) > 0 && cluster.World(jobs[0].World) == cluster.Container:
+		return min(containerParallel, len(jobs))
 	case len(jobs) > 0 && cluster.World(jobs[0].World).Real():
 		if slices.ContainsFunc(jobs, elects) {
 			return min(electionsParallel, len(jobs))

@@ -110,7 +110,7 @@ func PlayScenario(ctx context.Context, s *scenarios.Scenario, lock catalogue.Ent
 func play(ctx context.Context, s *scenarios.Scenario, lock catalogue.Entry, j store.Job, keep Keep) (run reports.Run, _ *history.History) {
 	cfg := harness.Config{
 		Scenario: s, Lock: lock, World: cluster.World(j.World), Seed: j.Seed, TTL: j.TTL,
-		Topology: cluster.Topology(j.Topology), Resource: j.Resource, WallLimit: j.WallLimit,
+		Topology: cluster.Topology(j.Topology), Image: j.Image, Resource: j.Resource, WallLimit: j.WallLimit,
 	}.WithDefaults()
 	if cfg.World == cluster.External {
 		var err error
@@ -237,6 +237,9 @@ func Repeat(j store.Job) string {
 		fmt.Fprintf(&b, " --on %s", quote(j.Servers))
 	case j.World != "" && j.World != string(cluster.Sim):
 		fmt.Fprintf(&b, " --on %s", j.World)
+	}
+	if j.Image != "" {
+		fmt.Fprintf(&b, " --image %s", quote(j.Image))
 	}
 	if j.Topology != "" {
 		fmt.Fprintf(&b, " --topology %s", j.Topology)

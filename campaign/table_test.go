@@ -123,6 +123,7 @@ func promised() map[string]map[string]cell {
 		"server-killed":      each(ok, six...),
 		"server-clock-jump":  join(each(broken, oneNode...), each(ok, "redlock"), each(brokenOnly, "reference")),
 		"speed":              each(ok, six...),
+		"node-disconnected":  join(each(overrun, "watchdog", "service"), each(ok, "reference")),
 		"lock-key-deleted":   join(each(broken, "watchdog", "service"), each(brokenOnly, "reference")),
 		"node-refuses":       each(ok, "basic", "reference"),
 		"script-flush":       each(ok, append(six, "evalsha-without-fallback")...),

@@ -128,6 +128,7 @@ const (
 	CanPauseAtStep Ability = "pause-inside-acquire" // at a command, before its reply is read
 	CanStallNode   Ability = "stall-node"
 	CanCut         Ability = "cut"
+	CanDisconnect  Ability = "disconnect"
 	CanDelay       Ability = "delay"
 	CanLoseReply   Ability = "lose-reply"
 	CanJumpClock   Ability = "clock-jump"
@@ -226,6 +227,18 @@ type Servers interface {
 	Unstall(ctx context.Context, node string) error
 	// Flush deletes all keys of a node, or its script cache only.
 	Flush(ctx context.Context, node string, scriptsOnly bool) error
+}
+
+// Disconnector takes nodes off the network.
+type Disconnector interface {
+	// Disconnect loses whatever is sent to a node and by it, and tells nobody.
+	// The node itself runs on, and so does its clock. Cuts of single links are
+	// another matter: neither verb touches them.
+	Disconnect(ctx context.Context, node string) error
+	// Reconnect puts the node back. Where whole servers are taken off a network
+	// of their own, requests of connections that have survived may still be
+	// executed then, late; where links are cut, they are lost.
+	Reconnect(ctx context.Context, node string) error
 }
 
 // Canceller cancels the context of the call that a client has under way.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/history"
 	"github.com/holdfast-io/holdfast/nemesis"
@@ -19,16 +20,33 @@ import (
 
 // runProcess plays a run on real servers, with a process for each client.
 func runProcess(ctx context.Context, cfg Config) *Result {
-	topologies, abilities := process.Topologies(), process.Abilities(cfg.Topology)
-	if cfg.World == cluster.External {
-		topologies, abilities = process.ExistingTopologies(), process.ExistingAbilities()
-	} else if err := process.Available(); err != nil {
+	why, err := cfg.missingOnServers(ctx)
+	switch {
+	case err != nil:
 		return &Result{Err: err}
-	}
-	if why := cfg.missing(topologies, abilities); why != "" {
+	case why != "":
 		return &Result{Skipped: why}
 	}
 	return newProcRun(cfg).play(ctx)
+}
+
+// missingOnServers says what real servers cannot do for the run. An error says
+// that there are none.
+func (c Config) missingOnServers(ctx context.Context) (string, error) {
+	switch c.World {
+	case cluster.External:
+		return c.missing(process.ExistingTopologies(), process.ExistingAbilities()), nil
+	case cluster.Container:
+		image, err := container.Inspect(ctx, c.Image)
+		if err != nil {
+			return "", err
+		}
+		return c.missingInContainers(image), nil
+	}
+	if err := process.Available(); err != nil {
+		return "", err
+	}
+	return c.missing(process.Topologies(), process.Abilities(c.Topology)), nil
 }
 
 // NewMark makes what is in the names of all keys of one run on servers that are
@@ -144,7 +162,12 @@ func (r *procRun) setUp(ctx context.Context) error {
 		existing = existing[:nodes]
 		r.mark = NewMark()
 	}
+	place, err := cfg.place(ctx)
+	if err != nil {
+		return err
+	}
 	world, err := process.Start(ctx, process.Config{
+		Place:    place,
 		Topology: cfg.Topology, Nodes: nodes, Witnesses: cfg.Topology.Witnesses(), Clients: cfg.Scenario.Clients, Dir: cfg.Dir,
 		Existing: existing, KeyMark: r.mark, OnPromoted: r.promoted,
 		MinReplicas: cfg.servers().MinReplicasToWrite, MaxLag: cfg.servers().MinReplicasMaxLag,
@@ -161,12 +184,15 @@ func (r *procRun) setUp(ctx context.Context) error {
 		return fmt.Errorf("start the servers: %w", err)
 	}
 	r.world = world
+	if err := addVersions(ctx, r.header.Versions, world, place); err != nil {
+		return err
+	}
 	if cfg.Lock.Quorum && len(world.Dialed()) > 1 {
 		if r.header.Given, err = world.Standing(ctx); err != nil {
 			return fmt.Errorf("ask the nodes how they stand to each other: %w", err)
 		}
-		r.rec.SetHeader(r.header)
 	}
+	r.rec.SetHeader(r.header)
 	r.driver = nemesis.NewDriver(cfg.plan(), crashing{servers: world, run: r}, cfg.TTL, func(ev history.Event) { r.rec.Record(ev) })
 	r.live = newLiveness(world.Clients())
 	r.rec.Observe(r.live.observe)

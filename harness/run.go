@@ -42,6 +42,9 @@ type Config struct {
 	Resource resource.Place
 	// Dir is for what a world of real servers writes while it runs.
 	Dir string
+	// Image is what the servers of the container world are made of; empty takes
+	// the one that make image builds.
+	Image string
 	// Existing are the servers of the external world.
 	Existing []process.Existing
 	// WallLimit is how long a simulated run may take on the wall clock before
@@ -279,7 +282,7 @@ func Run(ctx context.Context, cfg Config) *Result {
 	switch cfg.World {
 	case cluster.Sim:
 		r = runSim(ctx, cfg)
-	case cluster.Process, cluster.External:
+	case cluster.Process, cluster.Container, cluster.External:
 		r = runProcess(ctx, cfg)
 	default:
 		r = &Result{Err: fmt.Errorf("there is no world %q", cfg.World)}

@@ -292,6 +292,7 @@ func TestFaultsAndTheirHeals(t *testing.T) {
 		{Migrate{To: "n3", Pause: TTLs(100)}, "open slot n1 to n3", "move keys n1 to n3, close slot n1 to n3"},
 		{Pause{}, "pause c1", "resume c1"},
 		{Stall{}, "stall n1", "unstall n1"},
+		{Disconnect{Node: []string{"n2", "n1"}}, "disconnect n2, disconnect n1", "reconnect n2, reconnect n1"},
 		{Cut{From: []string{"c2"}, To: []string{"n1"}, Direction: Replies, Mode: cluster.Reset}, "cut n1->c2 reset", "mend n1->c2"},
 		{Partition{Groups: [][]string{{"c1", "c2"}, {"n1"}}, Asymmetric: true}, "cut c1->n1 drop, cut c2->n1 drop", "mend c1->n1, mend c2->n1"},
 		{Delay{From: []string{"caller"}, To: []string{"resource"}, Direction: Requests, By: TTLs(1.2)},

@@ -145,8 +145,10 @@ func (f *fake) Kill(_ context.Context, n string) error { return f.call("kill %s"
 func (f *fake) Restart(_ context.Context, n string, data cluster.Data) error {
 	return f.call("restart %s %s", n, data)
 }
-func (f *fake) Stall(_ context.Context, n string) error   { return f.call("stall %s", n) }
-func (f *fake) Unstall(_ context.Context, n string) error { return f.call("unstall %s", n) }
+func (f *fake) Stall(_ context.Context, n string) error      { return f.call("stall %s", n) }
+func (f *fake) Unstall(_ context.Context, n string) error    { return f.call("unstall %s", n) }
+func (f *fake) Disconnect(_ context.Context, n string) error { return f.call("disconnect %s", n) }
+func (f *fake) Reconnect(_ context.Context, n string) error  { return f.call("reconnect %s", n) }
 func (f *fake) Flush(_ context.Context, n string, scripts bool) error {
 	return f.call("flush %s scripts=%v", n, scripts)
 }

@@ -59,7 +59,7 @@ type Effect struct {
 // Kinds is the table of faults, in the order of the documentation.
 func Kinds() []Fault {
 	return []Fault{
-		Pause{}, Stall{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Strike{}, Clock{},
+		Pause{}, Stall{}, Disconnect{}, Cut{}, Partition{}, Delay{}, LoseReply{}, Strike{}, Clock{},
 		Kill{}, Failover{}, Migrate{}, Crash{}, Cancel{}, Flush{}, ErrorReply{},
 	}
 }

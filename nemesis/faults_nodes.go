@@ -30,6 +30,28 @@ func (f Stall) Inject(ctx context.Context, s Scene) (Effect, error) {
 	return onNodes(ctx, s, f.Node, "answers nothing", v.Stall, v.Unstall)
 }
 
+// Disconnect takes nodes off the network: nothing reaches them or leaves them,
+// and nobody is told. A cable that is pulled out, a virtual machine whose
+// network is migrated.
+type Disconnect struct {
+	Node []string `yaml:"node"`
+}
+
+// Kind implements [Fault].
+func (Disconnect) Kind() string { return "disconnect" }
+
+// Needs implements [Fault].
+func (Disconnect) Needs() []cluster.Ability { return []cluster.Ability{cluster.CanDisconnect} }
+
+// Inject implements [Fault].
+func (f Disconnect) Inject(ctx context.Context, s Scene) (Effect, error) {
+	v, err := verbs[cluster.Disconnector](s)
+	if err != nil {
+		return Effect{}, err
+	}
+	return onNodes(ctx, s, f.Node, "off the network", v.Disconnect, v.Reconnect)
+}
+
 // onNodes does one thing to several nodes, or to none if one of them fails.
 func onNodes(ctx context.Context, s Scene, targets []string, what string,
 	do, undo func(context.Context, string) error) (Effect, error) {

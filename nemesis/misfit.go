@@ -84,6 +84,8 @@ func nodesOf(f Fault) []string {
 	switch f := f.(type) {
 	case Stall:
 		return f.Node
+	case Disconnect:
+		return f.Node
 	case Clock:
 		return f.Node
 	case Kill:

@@ -112,7 +112,7 @@ var badSteps = []struct {
 }{
 	{name: "unknown fault", step: "{when: {at: 0}, puase: {}}", want: `f.yaml:4:21: there is no fault "puase"; did you mean "pause"?`},
 	{name: "no fault", step: "{when: {at: 0}}",
-		want: `f.yaml:4:5: what breaks? an item has one fault: pause, stall, cut, partition, delay, lose-reply, strike, clock, kill, failover, migrate, crash, cancel, flush or error-reply`},
+		want: `f.yaml:4:5: what breaks? an item has one fault: pause, stall, disconnect, cut, partition, delay, lose-reply, strike, clock, kill, failover, migrate, crash, cancel, flush or error-reply`},
 	{name: "two faults", step: "{when: {at: 0}, pause: {}, stall: {}}",
 		want: `f.yaml:4:32: an item has one fault, and this one has pause already`},
 	{name: "no when", step: "{pause: {}}", want: `f.yaml:4:5: when does it start? write when: {at: 1ttl} or the event that starts it`},

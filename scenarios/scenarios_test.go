@@ -101,6 +101,7 @@ func TestTheTable(t *testing.T) {
 		"server-killed":               all(ok),
 		"server-clock-jump":           but(broke, map[string]cell{"redlock": ok, "reference": {broken, pass}}),
 		"speed":                       all(ok),
+		"node-disconnected":           {"watchdog": over, "service": over, "reference": ok},
 		"readers-and-writers":         {"rwlock": ok},
 		"reader-outlives-lease":       {"rwlock": {broken, pass}},
 		"permits":                     {"semaphore": {pass, ""}, "semaphore+client-time": {overrun, ""}},
@@ -214,6 +215,8 @@ nemesis:
     pause: {client: c2}
   - when: {command: set, node: n1, client: c1}
     stall: {node: n1}
+  - when: {at: 2ttl}
+    disconnect: {node: [minority]}
   - when: {op: worked}
     delay: {from: [caller], to: [resource], direction: requests, by: 1.2ttl}
   - when: {op: write, type: invoke}
@@ -261,6 +264,7 @@ func TestEveryKeyArrives(t *testing.T) {
 		{When: nemesis.Trigger{Op: "acquire", Type: history.OK, Nth: 2, Client: "c4", After: nemesis.Span{Fixed: 100 * time.Millisecond}},
 			Topologies: []cluster.Topology{cluster.Single, cluster.Independent}, Fault: nemesis.Pause{Client: "c2"}},
 		{When: nemesis.Trigger{Command: "set", Node: "n1", Client: "c1"}, Fault: nemesis.Stall{Node: []string{"n1"}}},
+		{When: nemesis.Trigger{At: ttls(2)}, Fault: nemesis.Disconnect{Node: []string{"minority"}}},
 		{When: nemesis.Trigger{Op: "worked", Type: history.Note}, Fault: nemesis.Delay{
 			From: []string{"caller"}, To: []string{"resource"}, Direction: nemesis.Requests, By: ttls(1.2)}},
 		{When: nemesis.Trigger{Op: "write", Type: history.Invoke}, Fault: nemesis.LoseReply{

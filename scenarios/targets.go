@@ -122,6 +122,8 @@ func (d *decoder) checkFault(path string, f nemesis.Fault, c cast) {
 		d.optional(path+"/client", f.Client, oneClient, c)
 	case nemesis.Stall:
 		d.targets(path+"/node", f.Node, servers, c)
+	case nemesis.Disconnect:
+		d.targets(path+"/node", f.Node, servers, c)
 	case nemesis.Cut:
 		d.ends(path, f.From, f.To, c)
 	case nemesis.Delay:

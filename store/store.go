@@ -44,6 +44,9 @@ type Job struct {
 	// password. Address is the same with it, and is never stored.
 	Servers string `json:"servers,omitempty"`
 	Address string `json:"-"`
+	// Image is what the servers of the container world are made of; empty is the
+	// one that make image builds.
+	Image string `json:"image,omitempty"`
 	// Topology replaces the scenario's own; empty keeps it.
 	Topology string        `json:"topology,omitempty"`
 	Seed     uint64        `json:"seed"`
@@ -66,6 +69,9 @@ func (j Job) Dir(root string) string {
 	leaf := j.World
 	if j.Topology != "" {
 		leaf += "-" + j.Topology
+	}
+	if j.Image != "" {
+		leaf += "-" + strings.NewReplacer("/", "_", ":", "_", "@", "_").Replace(j.Image)
 	}
 	if j.Resource.Kind() != resource.KindBuiltin {
 		leaf += "-" + j.Resource.Kind()

@@ -3,8 +3,8 @@
 // network of its own, which is known before the server starts, and can be
 // frozen, killed, and cut from the network.
 //
-// It is a place for servers and nothing more: it knows no Redis, no topology and
-// no faults. Clients and proxies stay in this process and reach a server at its
+// It is a place for servers and nothing more ([process.Place]): it knows no
+// topology and no faults, and of Redis only what the executable is called. Clients and proxies stay in this process and reach a server at its
 // address ([Place.Host]); a server reaches what listens in this process at
 // [Place.Gateway], and is seen there under its own address. This needs an engine
 // on this very machine: one in a virtual machine, or without root, has networks
@@ -18,13 +18,14 @@
 // for this, which must be pulled from a registry and is therefore not used.
 //
 // Place is here, its servers are in server.go, what is asked of the engine is in
-// engine.go, and the removal of leftovers in sweep.go.
+// engine.go, of an image in image.go, and the removal of leftovers in sweep.go.
 package container
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -34,10 +35,10 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
-)
 
-// DefaultImage is what "make image" builds.
-const DefaultImage = "holdfast/redis:local"
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
+)
 
 // bound is the longest that a step of the engine may take. Each takes well under
 // a second on an idle machine.
@@ -56,7 +57,7 @@ type Config struct {
 // Place is a network of containers. Its methods may be called from several
 // goroutines.
 type Place struct {
-	image  string
+	image  Image
 	dir    string
 	labels map[string]string
 	api    *engine
@@ -69,6 +70,8 @@ type Place struct {
 	closed  bool
 }
 
+var _ process.Place = (*Place)(nil)
+
 // Open makes a network and removes what runs that are gone have left behind. An
 // error says what to type where an engine or the image is missing.
 func Open(ctx context.Context, c Config) (*Place, error) {
@@ -79,7 +82,7 @@ func Open(ctx context.Context, c Config) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Place{image: c.Image, dir: c.Dir, labels: labelsOf(self()), api: api, hosts: map[string]netip.Addr{}}
+	p := &Place{image: Image{Ref: c.Image}, dir: c.Dir, labels: labelsOf(self()), api: api, hosts: map[string]netip.Addr{}}
 	if err := p.open(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -87,9 +90,11 @@ func Open(ctx context.Context, c Config) (*Place, error) {
 }
 
 func (p *Place) open(ctx context.Context) error {
-	if err := ensureImage(ctx, p.api, p.image); err != nil {
+	image, err := inspect(ctx, p.api, p.image.Ref)
+	if err != nil {
 		return err
 	}
+	p.image = image
 	if _, err := sweep(ctx, p.api, self()); err != nil {
 		return err
 	}
@@ -123,6 +128,31 @@ func (p *Place) makeNetwork(ctx context.Context) error {
 		return nil
 	}
 	return errors.New("make a network for containers: all 256 subnets of 10.77.0.0/16 are taken")
+}
+
+// World is [cluster.Container].
+func (p *Place) World() cluster.World { return cluster.Container }
+
+// Preload is empty where the image carries no libfaketime.
+func (p *Place) Preload() string { return p.image.Preload }
+
+// Image is what the servers are made of.
+func (p *Place) Image() Image { return p.image }
+
+// Caller knows a server by its address, which no other party has.
+func (p *Place) Caller(conn net.Conn) string {
+	from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, addr := range p.hosts {
+		if addr == from.Addr().Unmap() {
+			return name
+		}
+	}
+	return ""
 }
 
 // Host is the address at which a server of that name will listen, also after a

@@ -19,6 +19,8 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-io/holdfast/cluster/process"
 )
 
 // TestMain looks at the end whether anything of this process is left, in the
@@ -53,7 +55,7 @@ func play(role string) int {
 	case "victim": // waits to be killed, with a server running
 		p, err := Open(context.Background(), Config{})
 		if err == nil {
-			_, err = p.Start(context.Background(), Program{Name: "n1", Path: "redis-server", Args: []string{"--save", ""}})
+			_, err = p.Start(context.Background(), process.Program{Server: "n1", Path: "redis-server", Args: []string{"--save", ""}})
 		}
 		fmt.Println(err)
 		time.Sleep(time.Minute)
@@ -68,7 +70,7 @@ func play(role string) int {
 	return 0
 }
 
-func child(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
+func child(t *testing.T, role string, env ...string) (*exec.Cmd, io.Reader, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), env...), "HOLDFAST_CONTAINER_TEST="+role)
@@ -92,7 +94,7 @@ func child(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd, strings.TrimSpace(string(line[:n]))
+	return cmd, out, strings.TrimSpace(string(line[:n]))
 }
 
 // need skips a test where there is no engine or no image, and fails it in CI.
@@ -125,26 +127,33 @@ func open(t *testing.T) (*Place, string) {
 
 const port = "6379"
 
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // startRedis starts a server and waits for its first answer.
-func startRedis(t *testing.T, p *Place, prog Program, args ...string) (*Server, *redis.Client) {
+func startRedis(t *testing.T, p *Place, prog process.Program, args ...string) (*Server, *redis.Client) {
 	t.Helper()
 	prog.Path = "redis-server"
 	prog.Args = append(prog.Args, "--protected-mode", "no", "--save", "")
 	prog.Args = append(prog.Args, args...)
 	begin := time.Now()
-	s, err := p.Start(t.Context(), prog)
+	s, err := p.start(t.Context(), prog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("start of %s took %v", prog.Name, time.Since(begin).Round(time.Millisecond))
+	t.Logf("start of %s took %v", prog.Server, time.Since(begin).Round(time.Millisecond))
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
 		// Bare, since go-redis would wait and repeat, and log it.
-		raw, err := net.DialTimeout("tcp", net.JoinHostPort(p.Host(prog.Name), port), 50*time.Millisecond)
+		raw, err := net.DialTimeout("tcp", net.JoinHostPort(p.Host(prog.Server), port), 50*time.Millisecond)
 		if err == nil {
 			if err := raw.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return s, dial1(t, p.Host(prog.Name))
+			return s, dial1(t, p.Host(prog.Server))
 		}
 		if time.Since(begin) > 10*time.Second {
 			t.Fatalf("%v\n%s\n%v", err, s.Log(), s.Err())
@@ -235,13 +244,13 @@ func TestServersAreReachedAndReachUs(t *testing.T) {
 	if host1 == host2 || p.Host("n1") != host1 {
 		t.Fatalf("hosts %s, %s, then %s", host1, host2, p.Host("n1"))
 	}
-	s1, c1 := startRedis(t, p, Program{Name: "n1"}, "--repl-diskless-sync-delay", "0")
+	s1, c1 := startRedis(t, p, process.Program{Server: "n1"}, "--repl-diskless-sync-delay", "0")
 	if err := c1.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	g := openGate(t, p, host1)
 	gateHost, gatePort, _ := net.SplitHostPort(g.ln.Addr().String())
-	s2, c2 := startRedis(t, p, Program{Name: "n2"}, "--replicaof", gateHost+" "+gatePort)
+	s2, c2 := startRedis(t, p, process.Program{Server: "n2"}, "--replicaof", gateHost+" "+gatePort)
 	for begin := time.Now(); c2.Get(t.Context(), "k").Val() != "v"; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
 			t.Fatalf("no replication through the gateway\n%s", s2.Log())
@@ -267,9 +276,9 @@ func TestServersAreReachedAndReachUs(t *testing.T) {
 func TestFolderHasTheSamePath(t *testing.T) {
 	p, root := open(t)
 	dir := filepath.Join(root, "n1")
-	_, c := startRedis(t, p, Program{
-		Name: "n1", Dir: dir, Args: []string{filepath.Join(dir, "redis.conf")},
-		Files: map[string]string{"redis.conf": "maxclients 77\n"},
+	write(t, dir, "redis.conf", "maxclients 77\n")
+	_, c := startRedis(t, p, process.Program{
+		Server: "n1", Dir: dir, Args: []string{filepath.Join(dir, "redis.conf")},
 	})
 	if got := c.ConfigGet(t.Context(), "maxclients").Val()["maxclients"]; got != "77" {
 		t.Errorf("maxclients %s, want 77 from the file", got)
@@ -293,7 +302,7 @@ func TestFolderHasTheSamePath(t *testing.T) {
 // older meanwhile.
 func TestFrozenServer(t *testing.T) {
 	p, _ := open(t)
-	s, c := startRedis(t, p, Program{Name: "n1"})
+	s, c := startRedis(t, p, process.Program{Server: "n1"})
 	for _, key := range []string{"short", "long"} {
 		ttl := map[string]time.Duration{"short": 400 * time.Millisecond, "long": time.Minute}[key]
 		if err := c.Set(t.Context(), key, "v", ttl).Err(); err != nil {
@@ -334,7 +343,7 @@ func TestFrozenServer(t *testing.T) {
 func TestEndAndStartAgain(t *testing.T) {
 	p, _ := open(t)
 	for _, frozen := range []bool{false, true} {
-		s, c := startRedis(t, p, Program{Name: "n1"})
+		s, c := startRedis(t, p, process.Program{Server: "n1"})
 		if n := c.DBSize(t.Context()).Val(); n != 0 {
 			t.Errorf("the new server has %d keys", n)
 		}
@@ -361,14 +370,14 @@ func TestEndAndStartAgain(t *testing.T) {
 			t.Errorf("the second End: %v", err)
 		}
 	}
-	timed(t, "start to first answer", func() error { startRedis(t, p, Program{Name: "n1"}); return nil })
+	timed(t, "start to first answer", func() error { startRedis(t, p, process.Program{Server: "n1"}); return nil })
 }
 
 // What is sent to a server off the network is lost without a word, and its
 // connections go on when it is back.
 func TestDisconnectAndConnect(t *testing.T) {
 	p, _ := open(t)
-	s, _ := startRedis(t, p, Program{Name: "n1"})
+	s, _ := startRedis(t, p, process.Program{Server: "n1"})
 	raw, err := net.Dial("tcp", net.JoinHostPort(p.Host("n1"), port))
 	if err != nil {
 		t.Fatal(err)
@@ -411,7 +420,7 @@ func TestDisconnectAndConnect(t *testing.T) {
 // A server that is frozen and off the network can be put back, and ended.
 func TestFrozenAndDisconnected(t *testing.T) {
 	p, _ := open(t)
-	s, c := startRedis(t, p, Program{Name: "n1"})
+	s, c := startRedis(t, p, process.Program{Server: "n1"})
 	timed(t, "freeze", ctxOf(t, s.Stop))
 	timed(t, "disconnect", ctxOf(t, s.Disconnect))
 	timed(t, "connect", ctxOf(t, s.Connect))
@@ -432,12 +441,13 @@ func TestClockJumps(t *testing.T) {
 	p, root := open(t)
 	dir := filepath.Join(root, "n1")
 	file := filepath.Join(dir, "clock")
-	preload, err := p.Faketime(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	preload := p.Preload()
+	if preload == "" {
+		t.Fatal("our own image has no libfaketime")
 	}
-	_, c := startRedis(t, p, Program{
-		Name: "n1", Dir: dir, Files: map[string]string{"clock": "+0 x1\n"},
+	write(t, dir, "clock", "+0 x1\n")
+	_, c := startRedis(t, p, process.Program{
+		Server: "n1", Dir: dir,
 		Env: []string{
 			"LD_PRELOAD=" + preload, "FAKETIME_TIMESTAMP_FILE=" + file,
 			"FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
@@ -469,7 +479,7 @@ func TestClockJumps(t *testing.T) {
 // A program that cannot run says why in its log.
 func TestProgramThatEndsAtOnce(t *testing.T) {
 	p, _ := open(t)
-	s, err := p.Start(t.Context(), Program{Name: "n1", Path: "redis-server", Args: []string{"--no-such-option", "1"}})
+	s, err := p.start(t.Context(), process.Program{Server: "n1", Path: "redis-server", Args: []string{"--no-such-option", "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -484,7 +494,7 @@ func TestProgramThatEndsAtOnce(t *testing.T) {
 	if !strings.Contains(s.Log(), "no-such-option") {
 		t.Errorf("the log does not say why:\n%s", s.Log())
 	}
-	if _, err := p.Start(t.Context(), Program{Name: "n1", Path: "no-such-program"}); err == nil ||
+	if _, err := p.Start(t.Context(), process.Program{Server: "n1", Path: "no-such-program"}); err == nil ||
 		!strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("a program that is not in the image: %v", err)
 	}
@@ -493,7 +503,7 @@ func TestProgramThatEndsAtOnce(t *testing.T) {
 // An image may expose ports; no port of this machine is opened for them.
 func TestNoPortIsPublished(t *testing.T) {
 	p, _ := open(t)
-	s, _ := startRedis(t, p, Program{Name: "n1"})
+	s, _ := startRedis(t, p, process.Program{Server: "n1"})
 	const image = "holdfast/test:exposes"
 	_, err := p.api.ContainerCommit(t.Context(), s.id, client.ContainerCommitOptions{
 		Reference: image, Changes: []string{"EXPOSE 6379", `LABEL holdfast=""`},
@@ -514,8 +524,8 @@ func TestNoPortIsPublished(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	p.image = image
-	s, _ = startRedis(t, p, Program{Name: "n2"})
+	p.image.ID = image
+	s, _ = startRedis(t, p, process.Program{Server: "n2"})
 	info, err := p.api.ContainerInspect(t.Context(), s.id, client.ContainerInspectOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -531,8 +541,8 @@ func TestNoPortIsPublished(t *testing.T) {
 // What a killed process leaves behind is removed by the next, and nothing else.
 func TestSweep(t *testing.T) {
 	p, _ := open(t)
-	startRedis(t, p, Program{Name: "n1"})
-	cmd, said := child(t, "victim")
+	startRedis(t, p, process.Program{Server: "n1"})
+	cmd, out, said := child(t, "victim")
 	if said != "<nil>" {
 		t.Fatal(said)
 	}
@@ -560,7 +570,11 @@ func TestSweep(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	// It has ended when its output has; nobody has waited for it by then, so that
+	// it is still in the table of processes.
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Fatal(err)
+	}
 	timed(t, "sweep", func() error { _, err := Sweep(t.Context()); return err })
 	if n := count(cmd.Process.Pid); n != 0 {
 		t.Errorf("%d things of a killed process are left", n)
@@ -574,7 +588,7 @@ func TestMissingEngineIsSaid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("hiding the engine's socket needs root")
 	}
-	_, said := child(t, "available", "DOCKER_HOST=unix:///nowhere/docker.sock")
+	_, _, said := child(t, "available", "DOCKER_HOST=unix:///nowhere/docker.sock")
 	if !strings.Contains(said, "no Docker engine answers") || !strings.Contains(said, "with-docker.sh") {
 		t.Errorf("without an engine: %s", said)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,26 +18,13 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
+
+	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/process"
 )
 
-// Program is what to start.
-type Program struct {
-	// Name is the server's, unique among those that run. It decides the address.
-	Name string
-	// Path is that of the program in the image, or its bare name.
-	Path string
-	Args []string
-	// Env is added to the image's, as NAME=VALUE.
-	Env []string
-	// Dir is the working folder, in or below [Config.Dir]. It is made if it is
-	// not there.
-	Dir string
-	// Files are written before the start: a path below Dir, and the text.
-	Files map[string]string
-}
-
 // Server is a program in a container. Its methods may be called from several
-// goroutines.
+// goroutines. It is a [process.Server] that has a network of its own.
 type Server struct {
 	place *Place
 	name  string
@@ -57,20 +43,31 @@ type Server struct {
 // Start runs a program. The container goes away with its end, and the address is
 // free again once [Server.Done] is closed. A program that ends at once is no
 // error of Start.
-func (p *Place) Start(ctx context.Context, prog Program) (*Server, error) {
+//
+// A program that is called redis-server is the image's own, whatever its name
+// and folder are there.
+func (p *Place) Start(ctx context.Context, prog process.Program) (process.Server, error) {
 	s, err := p.start(ctx, prog)
 	if err != nil {
-		return nil, fmt.Errorf("start %s in a container: %w", prog.Name, err)
+		return nil, fmt.Errorf("start %s in a container: %w", prog.Server, err)
 	}
 	return s, nil
 }
 
-func (p *Place) start(ctx context.Context, prog Program) (*Server, error) {
-	if err := writeFiles(prog); err != nil {
-		return nil, err
+func (p *Place) start(ctx context.Context, prog process.Program) (*Server, error) {
+	if prog.User != "" {
+		return nil, fmt.Errorf("as user %s: %w", prog.User, cluster.ErrUnsupported) // the image has users of its own
+	}
+	if prog.Path == servers[0] {
+		prog.Path = p.image.Server
+	}
+	if prog.Dir != "" {
+		if err := os.MkdirAll(prog.Dir, 0o755); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{
-		place: p, name: prog.Name, addr: p.host(prog.Name), out: tail{max: 64 << 10},
+		place: p, name: prog.Server, addr: p.host(prog.Server), out: tail{max: 64 << 10},
 		copied: make(chan struct{}), done: make(chan struct{}),
 	}
 	if !s.addr.IsValid() {
@@ -98,8 +95,8 @@ func (p *Place) start(ctx context.Context, prog Program) (*Server, error) {
 
 // create makes the container and does not start it. The id is set whenever there
 // is something to remove.
-func (s *Server) create(ctx context.Context, prog Program, addr netip.Addr) (testcontainers.Container, error) {
-	req := testcontainers.GenericContainerRequest{ContainerRequest: testcontainers.ContainerRequest{Image: s.place.image}}
+func (s *Server) create(ctx context.Context, prog process.Program, addr netip.Addr) (testcontainers.Container, error) {
+	req := testcontainers.GenericContainerRequest{ContainerRequest: testcontainers.ContainerRequest{Image: s.place.image.ID}}
 	for _, option := range s.place.options(prog, addr) {
 		if err := option.Customize(&req); err != nil {
 			return nil, err
@@ -123,32 +120,17 @@ func (p *Place) adopt(s *Server) error {
 	return nil
 }
 
-func writeFiles(prog Program) error {
-	if prog.Dir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(prog.Dir, 0o755); err != nil {
-		return err
-	}
-	for name, text := range prog.Files {
-		if err := os.WriteFile(filepath.Join(prog.Dir, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // options describe the container. It runs as this process's user, so that its
 // files in the folder can be removed again, and publishes no port: servers are
 // reached at their address, and an unprotected one must not be reached by the
 // neighbours of this machine.
-func (p *Place) options(prog Program, addr netip.Addr) []testcontainers.ContainerCustomizer {
+func (p *Place) options(prog process.Program, addr netip.Addr) []testcontainers.ContainerCustomizer {
 	env := make(map[string]string, len(prog.Env))
 	for _, e := range prog.Env {
 		name, value, _ := strings.Cut(e, "=")
 		env[name] = value
 	}
-	labels := map[string]string{labelServer: prog.Name}
+	labels := map[string]string{labelServer: prog.Server}
 	for name, value := range p.labels {
 		labels[name] = value
 	}
@@ -158,9 +140,9 @@ func (p *Place) options(prog Program, addr netip.Addr) []testcontainers.Containe
 		testcontainers.WithCmd(prog.Args...),
 		testcontainers.WithEnv(env),
 		testcontainers.WithLabels(labels),
-		tcnetwork.WithNetworkName([]string{prog.Name}, p.net.Name),
+		tcnetwork.WithNetworkName([]string{prog.Server}, p.net.Name),
 		testcontainers.WithConfigModifier(func(c *container.Config) {
-			c.Hostname, c.WorkingDir = prog.Name, prog.Dir
+			c.Hostname, c.WorkingDir = prog.Server, prog.Dir
 			c.User = strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
 			c.AttachStdout, c.AttachStderr = true, true
 		}),

@@ -22,21 +22,22 @@ const (
 	labelServer = "holdfast.server"  // the server's name; not on networks
 )
 
-// process names one process for good.
-type process struct {
+// maker names one process for good.
+type maker struct {
 	pid   int
 	birth string
 	where string
 }
 
 // self is this process.
-func self() process {
+func self() maker {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty is a name too: it matches no other
 	ns, _ := os.Readlink("/proc/self/ns/pid")
-	return process{pid: os.Getpid(), birth: birthOf(os.Getpid()), where: strings.TrimSpace(string(boot)) + " " + ns}
+	return maker{pid: os.Getpid(), birth: birthOf(os.Getpid()), where: strings.TrimSpace(string(boot)) + " " + ns}
 }
 
-// birthOf is "" for a process that is not there.
+// birthOf is "" for a process that is not there, or that has ended and waits to be
+// reaped, which can take for ever where the first process is no real init.
 func birthOf(pid int) string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -45,13 +46,13 @@ func birthOf(pid int) string {
 	// The command name may hold spaces and brackets, so the last closing
 	// bracket counts. The start time is field 22 of proc(5), the 20th after it.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 20 {
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
 	}
 	return fields[19]
 }
 
-func labelsOf(p process) map[string]string {
+func labelsOf(p maker) map[string]string {
 	return map[string]string{
 		labelRun: strconv.Itoa(p.pid) + "-" + p.birth, labelPid: strconv.Itoa(p.pid),
 		labelBirth: p.birth, labelWhere: p.where,
@@ -60,7 +61,7 @@ func labelsOf(p process) map[string]string {
 
 // orphaned says that the process which made something is certainly gone. What
 // was made in another boot or pid namespace is nobody's to judge here.
-func orphaned(labels map[string]string, here process) bool {
+func orphaned(labels map[string]string, here maker) bool {
 	pid, err := strconv.Atoi(labels[labelPid])
 	if err != nil || labels[labelWhere] != here.where {
 		return false
@@ -122,7 +123,7 @@ func Sweep(ctx context.Context) ([]Thing, error) {
 	return removed, errors.Join(err, api.Close())
 }
 
-func sweep(ctx context.Context, api *engine, here process) ([]Thing, error) {
+func sweep(ctx context.Context, api *engine, here maker) ([]Thing, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*bound)
 	defer cancel()
 	all, err := things(ctx, api)

@@ -198,7 +198,8 @@ func (existingServer) can(a cluster.Ability) bool {
 // ExistingAbilities are those of a world whose servers are not ours.
 func ExistingAbilities() []cluster.Ability {
 	return []cluster.Ability{
-		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanCut, cluster.CanDelay, cluster.CanLoseReply, cluster.CanTrack,
+		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanCut, cluster.CanDisconnect, cluster.CanDelay,
+		cluster.CanLoseReply, cluster.CanTrack,
 	}
 }
 

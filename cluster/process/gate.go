@@ -57,6 +57,7 @@ func (g *gate) Pipe(stub *toxics.ToxicStub) {
 type direction struct {
 	mu      sync.Mutex
 	cut     cluster.CutMode // empty while whole
+	off     int             // ends that are off the network
 	delay   time.Duration
 	losses  []*loss
 	changed chan struct{} // closed at each change
@@ -73,7 +74,11 @@ func newDirection() *direction { return &direction{changed: make(chan struct{})}
 func (d *direction) state() (cut cluster.CutMode, delay time.Duration, changed <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cut, d.delay, d.changed
+	cut = d.cut
+	if cut == "" && d.off > 0 {
+		cut = cluster.Drop
+	}
+	return cut, d.delay, d.changed
 }
 
 func (d *direction) change(f func(d *direction)) {

@@ -213,7 +213,7 @@ func (w *World) healLinks() error {
 	w.linkMu.Lock()
 	defer w.linkMu.Unlock()
 	for _, d := range w.dirs {
-		d.change(func(d *direction) { d.cut, d.delay, d.losses = "", 0, nil })
+		d.change(func(d *direction) { d.cut, d.off, d.delay, d.losses = "", 0, 0, nil })
 	}
 	return w.openProxies()
 }

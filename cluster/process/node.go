@@ -54,6 +54,7 @@ type node struct {
 	mu      sync.Mutex // orders the verbs on this node
 	server  Server     // nil while killed
 	stalled bool
+	off     bool // the network
 	closed  bool // the world is at its end: nothing may be started
 }
 
@@ -105,7 +106,7 @@ func (n *node) start(ctx context.Context) error {
 	if err := n.runs.started(ctx, n); err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
-	return nil
+	return n.disconnectAgain(ctx)
 }
 
 func (n *node) awaitReady(ctx context.Context) error {
@@ -269,7 +270,7 @@ func (w *World) Flush(ctx context.Context, name string, scriptsOnly bool) error 
 		if n.direct == nil {
 			return cluster.ErrUnsupported
 		}
-		if n.server == nil || n.stalled {
+		if n.server == nil || n.stalled || n.outOfReach() {
 			return errDown
 		}
 		if scriptsOnly {

@@ -100,6 +100,17 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// world is the name of the world for messages.
+func (c *Config) world() cluster.World {
+	switch {
+	case c.Place != nil:
+		return c.Place.World()
+	case c.Existing != nil:
+		return cluster.External
+	}
+	return cluster.Process
+}
+
 func (c *Config) check() error {
 	l, known := c.layout()
 	switch {

@@ -118,10 +118,15 @@ func (redisServer) started(ctx context.Context, n *node) error {
 
 func (redisServer) can(cluster.Ability) bool { return true }
 
+// knock is how long a server that is coming up may take to accept. One with an
+// address of its own does not refuse before it is there: a dial that began a
+// moment too early would wait for TCP to try again.
+const knock = 100 * time.Millisecond
+
 // ping asks over a raw connection: a pool remembers failed dials for a while
 // and would see the server late.
 func (n *node) ping() error {
-	c, err := net.DialTimeout("tcp", n.addr, time.Second)
+	c, err := net.DialTimeout("tcp", n.addr, knock)
 	if err != nil {
 		return err
 	}
@@ -147,6 +152,9 @@ func (n *node) version(ctx context.Context) (string, error) {
 	info, err := n.direct.Info(ctx, "server").Result()
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	if v := infoField(info, "valkey_version"); v != "" {
+		return "valkey " + v, nil
 	}
 	return infoField(info, "redis_version"), nil
 }

@@ -109,7 +109,7 @@ func (w *World) Promote(ctx context.Context, name string) error {
 	}
 	var old string
 	err := w.onNode(ctx, "promote", name, func(n *node) error {
-		if n.server == nil || n.stalled {
+		if n.server == nil || n.stalled || n.outOfReach() {
 			return errDown
 		}
 		if err := n.direct.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
@@ -139,10 +139,10 @@ func (w *World) Promote(ctx context.Context, name string) error {
 }
 
 // follow turns a replica to the primary of now. One that is down finds it when
-// it is restarted, and one that is stalled stays with the old one.
+// it is restarted, and one that is stalled or out of reach stays with the old one.
 func (w *World) follow(ctx context.Context, name string) error {
 	return w.onNode(ctx, "turn to the new primary", name, func(n *node) error {
-		if n.server == nil || n.stalled {
+		if n.server == nil || n.stalled || n.outOfReach() {
 			return nil
 		}
 		host, port, err := net.SplitHostPort(w.masterOf(name))

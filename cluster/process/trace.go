@@ -78,15 +78,15 @@ func (w *World) awaitTrace(ctx context.Context, name string, seen int) error {
 }
 
 // SyncTrace returns when everything that the running nodes executed before the
-// call has been handed to [Config.OnServer]. Nodes that are down or stalled
-// are left out.
+// call has been handed to [Config.OnServer]. Nodes that are down, stalled
+// or out of reach are left out.
 func (w *World) SyncTrace(ctx context.Context) error {
 	if w.trace == nil {
 		return nil
 	}
 	return each(w.nodeNames, func(name string) error {
 		return w.onNode(ctx, "sync the trace of", name, func(n *node) error {
-			if n.server == nil || n.stalled || over(n.server) {
+			if n.server == nil || n.stalled || n.outOfReach() || over(n.server) {
 				return nil
 			}
 			return w.trace.tracers[name].sync(ctx)

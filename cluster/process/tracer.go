@@ -72,7 +72,7 @@ func (tr *tracer) run() {
 // session lasts as long as one connection.
 func (tr *tracer) session() error {
 	ctx := tr.trace.ctx
-	dialer := net.Dialer{Timeout: time.Second}
+	dialer := net.Dialer{Timeout: knock}
 	c, err := dialer.DialContext(ctx, "tcp", tr.node.addr)
 	if err != nil {
 		return err

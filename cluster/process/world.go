@@ -65,7 +65,11 @@ var _ cluster.Cluster = (*World)(nil)
 // until [World.Close]. Errors name the node.
 func Start(ctx context.Context, cfg Config) (*World, error) {
 	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("start the process world: %w", err)
+		err = fmt.Errorf("start the %s world: %w", cfg.world(), err)
+		if cfg.Place != nil {
+			err = errors.Join(err, cfg.Place.Close())
+		}
+		return nil, err
 	}
 	w := &World{
 		cfg: cfg, place: cfg.Place, toxi: newToxiServer(), spawn: newSpawner(),
@@ -76,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (*World, error) {
 	w.layout, _ = cfg.layout() // check has found it
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if err := w.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the process world: %w", err), w.Close())
+		return nil, errors.Join(fmt.Errorf("start the %s world: %w", cfg.world(), err), w.Close())
 	}
 	return w, nil
 }
@@ -280,7 +284,19 @@ func (w *World) Abilities() []cluster.Ability {
 	if w.cfg.Existing != nil {
 		return ExistingAbilities()
 	}
-	return Abilities(w.cfg.Topology)
+	can := Abilities(w.cfg.Topology)
+	if w.place.Preload() == "" {
+		can = WithoutClocks(can)
+	}
+	return can
+}
+
+// WithoutClocks are the abilities of a place whose servers see the machine's
+// clock and no other.
+func WithoutClocks(can []cluster.Ability) []cluster.Ability {
+	return slices.DeleteFunc(slices.Clone(can), func(a cluster.Ability) bool {
+		return a == cluster.CanJumpClock || a == cluster.CanRateClock
+	})
 }
 
 // Abilities of a topology's world, known without starting one.
@@ -290,7 +306,8 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 		return nil
 	}
 	can := []cluster.Ability{
-		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut, cluster.CanDelay, cluster.CanKill,
+		cluster.CanPauseClient, cluster.CanCrashClient, cluster.CanStallNode, cluster.CanCut, cluster.CanDisconnect, cluster.CanDelay,
+		cluster.CanKill,
 	}
 	for _, a := range []cluster.Ability{
 		cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock, cluster.CanRestartKept, cluster.CanFlush, cluster.CanTrack,
@@ -326,8 +343,11 @@ func (w *World) Endpoints(client string) map[string]string {
 	return found
 }
 
-// Version is the version line of the redis-server in use.
+// Version is that of the redis-server in use; empty where none is.
 func (w *World) Version(ctx context.Context) (string, error) {
+	if !w.layout.traced {
+		return "", nil
+	}
 	return w.nodes[w.nodeNames[0]].version(ctx)
 }
 
@@ -388,7 +408,7 @@ func (w *World) close() error {
 		errs = append(errs, os.RemoveAll(w.cfg.Dir))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close the process world: %w", err)
+		return fmt.Errorf("close the %s world: %w", w.cfg.world(), err)
 	}
 	return nil
 }

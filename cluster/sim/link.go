@@ -26,12 +26,23 @@ const slots = 1000
 type link struct {
 	id    cluster.Link
 	slot  int64
-	cut   cluster.CutMode // empty while whole
+	cut   cluster.CutMode // empty while whole; settle says what it is
+	asked cluster.CutMode // by Cut
+	off   int             // ends that are off the network
 	delay time.Duration
 	busy  map[int64]bool
 	// cuts counts how often the link was cut, so that a connection can tell
 	// whether it lost something since.
 	cuts int
+}
+
+// settle says how the link is cut now: as it was asked to be, or because one of
+// its ends is off the network.
+func (l *link) settle() {
+	l.cut = l.asked
+	if l.cut == "" && l.off > 0 {
+		l.cut = cluster.Drop
+	}
 }
 
 // arrival gives the instant, in nanoseconds of the bubble's clock, at which a

@@ -131,6 +131,36 @@ func TestMendResetsConnectionsWithHoles(t *testing.T) {
 	})
 }
 
+// A node off the network is silent to everybody, and neither verb touches what
+// the other has done to a link.
+func TestDisconnectAndReconnect(t *testing.T) {
+	play(t, Config{Topology: cluster.Independent, Nodes: 2, Clients: 2, Seed: 1}, func(s stage) {
+		one, two, other := s.redis("c1", "n1"), s.redis("c2", "n1"), s.redis("c1", "n2")
+		defer one.Close()
+		defer two.Close()
+		defer other.Close()
+		s.ok("cut before", s.Cut(s.ctx, up, cluster.Drop))
+		s.ok("disconnect", s.Disconnect(s.ctx, "n1"))
+		s.refused("second disconnect", s.Disconnect(s.ctx, "n1"))
+		s.ok("mend meanwhile", s.Mend(s.ctx, up))
+		if err := one.Set(s.ctx, "k", "v", 0).Err(); !timedOut(err) {
+			t.Errorf("mended, but the node is off the network: %v", err)
+		}
+		if err := two.Set(s.ctx, "k", "v", 0).Err(); !timedOut(err) {
+			t.Errorf("a node off the network says %v", err)
+		}
+		s.ok("another node", other.Set(s.ctx, "k", "v", 0).Err())
+		s.ok("cut meanwhile", s.Cut(s.ctx, cluster.Link{From: "c2", To: "n1"}, cluster.Drop))
+		s.ok("reconnect", s.Reconnect(s.ctx, "n1"))
+		s.ok("second reconnect", s.Reconnect(s.ctx, "n1"))
+		s.holds("n1", "k", "")
+		s.ok("SET when it is back", one.Set(s.ctx, "k", "v", 0).Err())
+		if err := two.Get(s.ctx, "k").Err(); !timedOut(err) {
+			t.Errorf("the node is back, but the link is cut: %v", err)
+		}
+	})
+}
+
 func TestResetRefusesAtOnce(t *testing.T) {
 	play(t, single(1), func(s stage) {
 		conn, err := s.dial(s.ctx, s.clients["c1"], "n1")

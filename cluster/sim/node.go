@@ -49,6 +49,7 @@ type node struct {
 
 	down     atomic.Bool
 	stalled  bool
+	off      bool     // the network; guarded by world.mu
 	backlog  []func() // what arrived during a stall
 	errReply string   // answer to every command on a key
 	replica  bool

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-io/holdfast/cluster"
@@ -90,7 +92,8 @@ func (w *World) Cut(_ context.Context, id cluster.Link, mode cluster.CutMode) er
 	if err != nil {
 		return err
 	}
-	l.cut = mode
+	l.asked = mode
+	l.settle()
 	l.cuts++
 	if mode == cluster.Reset {
 		w.resetConnsLocked(func(c *conn) bool { return c.up == l || c.down == l })
@@ -107,17 +110,86 @@ func (w *World) Mend(_ context.Context, id cluster.Link) error {
 		w.mu.Unlock()
 		return err
 	}
-	l.cut = ""
+	l.asked = ""
+	w.mu.Unlock()
+	w.mended(l)
+	return nil
+}
+
+// mended follows a change that may have made a link whole again.
+func (w *World) mended(l *link) {
+	w.mu.Lock()
+	l.settle()
+	if l.cut != "" {
+		w.mu.Unlock()
+		return
+	}
 	w.resetConnsLocked(func(c *conn) bool {
 		return (c.up == l || c.down == l) && (c.holed || c.up.cuts != c.cutsUp || c.down.cuts != c.cutsDown)
 	})
-	from, to := w.byName[id.From], w.byName[id.To]
-	torn := from != nil && to != nil && from == w.primary && w.streams[id].torn
+	from, to := w.byName[l.id.From], w.byName[l.id.To]
+	torn := from != nil && to != nil && from == w.primary && w.streams[l.id].torn
 	w.mu.Unlock()
 	if torn {
 		w.resync(from, to)
 	}
+}
+
+// Disconnect implements [cluster.Disconnector]: every link of the node drops
+// what passes.
+func (w *World) Disconnect(_ context.Context, name string) error {
+	n, err := w.node(name)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n.off {
+		return fmt.Errorf("node %s is off the network already", name)
+	}
+	n.off = true
+	for _, l := range w.linksOf(name) {
+		l.off++
+		l.cuts++
+		l.settle()
+	}
 	return nil
+}
+
+// Reconnect implements [cluster.Disconnector].
+func (w *World) Reconnect(_ context.Context, name string) error {
+	n, err := w.node(name)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	if !n.off {
+		w.mu.Unlock()
+		return nil
+	}
+	n.off = false
+	links := w.linksOf(name)
+	for _, l := range links {
+		l.off--
+	}
+	w.mu.Unlock()
+	for _, l := range links {
+		w.mended(l)
+	}
+	return nil
+}
+
+// linksOf are the links of a party in an order of their own: what follows from
+// a change to them must not depend on the order of a map.
+func (w *World) linksOf(name string) []*link {
+	var out []*link
+	for id, l := range w.links {
+		if id.From == name || id.To == name {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b *link) int { return cmp.Compare(a.slot, b.slot) })
+	return out
 }
 
 // Delay implements [cluster.Linker].

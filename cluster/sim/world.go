@@ -177,7 +177,7 @@ func (w *World) Abilities() []cluster.Ability { return Abilities() }
 // Abilities of the simulator, known without running one.
 func Abilities() []cluster.Ability {
 	return []cluster.Ability{
-		cluster.CanPauseClient, cluster.CanPauseAtStep, cluster.CanStallNode, cluster.CanCut, cluster.CanDelay,
+		cluster.CanPauseClient, cluster.CanPauseAtStep, cluster.CanStallNode, cluster.CanCut, cluster.CanDisconnect, cluster.CanDelay,
 		cluster.CanLoseReply, cluster.CanJumpClock, cluster.CanRateClock, cluster.CanKill, cluster.CanRestartKept,
 		cluster.CanRestartSync, cluster.CanPromote, cluster.CanCrashClient, cluster.CanFlush, cluster.CanErrorReply,
 		cluster.CanCancel, cluster.CanStrike,

@@ -85,7 +85,7 @@ unknown, 12 the harness failed, 64 usage. 10 comes before 12, and 12 before 11.`
 	f.told.flags(cmd)
 	complete(cmd, "suite", suite.Names)
 	complete(cmd, "lock", func() []string { return append(suite.LockNames(), suite.Groups()...) })
-	complete(cmd, "on", worldNames)
+	complete(cmd, "on", gateWorlds)
 	return cmd
 }
 
@@ -109,8 +109,8 @@ func (f *gateFlags) gate(cmd *cobra.Command) (campaign.Gate, error) {
 	if s.Only, err = lockWords(f.locks, tryGate); err != nil {
 		return none, err
 	}
-	if f.on != "" && !slices.Contains(worldNames(), f.on) {
-		return none, unknownWord("world", f.on, worldNames(), tryGate)
+	if f.on != "" && !slices.Contains(gateWorlds(), f.on) {
+		return none, unknownWord("world", f.on, gateWorlds(), tryGate)
 	}
 	if f.on != "" {
 		s.World = f.on

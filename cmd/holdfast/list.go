@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/holdfast-io/holdfast/checker"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/cluster/sim"
+	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/nemesis"
+	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 )
 
@@ -82,8 +86,8 @@ func newList(io streams) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			inv, err := takeInventory(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			inv, err := takeInventory(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -99,7 +103,7 @@ func newList(io streams) *cobra.Command {
 	return cmd
 }
 
-func takeInventory(args []string) (inventory, error) {
+func takeInventory(ctx context.Context, args []string) (inventory, error) {
 	want := func(part string) bool { return len(args) == 0 || slices.Contains(args, part) }
 	var inv inventory
 	if want("scenarios") {
@@ -119,7 +123,7 @@ func takeInventory(args []string) (inventory, error) {
 			})
 		}
 	}
-	worlds := listWorlds()
+	worlds := listWorlds(ctx)
 	if want("faults") {
 		inv.Faults = listFaults(worlds)
 	}
@@ -134,7 +138,7 @@ func takeInventory(args []string) (inventory, error) {
 	return inv, nil
 }
 
-func listWorlds() []listedWorld {
+func listWorlds(ctx context.Context) []listedWorld {
 	real := listedWorld{Name: string(cluster.Process), Available: true, Topologies: process.Topologies()}
 	for _, t := range append([]cluster.Topology{cluster.Replicated}, process.Topologies()...) { // replicated has most
 		for _, a := range process.Abilities(t) {
@@ -146,9 +150,16 @@ func listWorlds() []listedWorld {
 	if err := process.Available(); err != nil {
 		real.Available, real.Reason = false, err.Error()
 	}
+	boxed := listedWorld{
+		Name: string(cluster.Container), Available: true, Topologies: harness.ContainerTopologies(),
+		Abilities: process.Abilities(cluster.Replicated),
+	}
+	if err := container.Available(ctx, ""); err != nil {
+		boxed.Available, boxed.Reason = false, reports.FirstLine(err.Error())
+	}
 	return []listedWorld{
 		{Name: string(cluster.Sim), Available: true, Abilities: sim.Abilities(), Topologies: sim.Topologies()},
-		real,
+		real, boxed,
 	}
 }
 

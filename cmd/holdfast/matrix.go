@@ -89,7 +89,7 @@ func matrix(ctx context.Context, io streams, sel selection, names []string, page
 	if err != nil {
 		return err
 	}
-	if err := sel.prepare(ctx, io); err != nil {
+	if err := sel.prepare(ctx, io, jobs); err != nil {
 		return err
 	}
 	if err := sel.resource.reach(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/history"
@@ -37,6 +38,7 @@ holdfast report writes it for any other.`,
   holdfast run kleppmann-gc-pause --lock redlock,reference --format json
   holdfast run calm --lock all --seeds 20
   holdfast run kleppmann-clock-jump --on process
+  holdfast run node-disconnected --on container --image redis:7.4
   holdfast run kleppmann-gc-pause --on redis://localhost:6379
   holdfast run ./my-scenario.yaml --lock basic --seed 7`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +66,7 @@ func run(ctx context.Context, io streams, sel selection, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := sel.prepare(ctx, io); err != nil {
+	if err := sel.prepare(ctx, io, jobs); err != nil {
 		return err
 	}
 	if err := sel.resource.reach(ctx); err != nil {
@@ -130,14 +132,17 @@ func (s *selection) plan(names []string, help string) ([]store.Job, error) {
 }
 
 // prepare says what real servers are about to see, and that they are not there
-// before the first run rather than after it.
-func (s *selection) prepare(ctx context.Context, io streams) error {
+// before the first run rather than after it. Jobs get the image that there is.
+func (s *selection) prepare(ctx context.Context, io streams, jobs []store.Job) error {
 	at := s.servers()
 	if at == "" {
 		if s.world == string(cluster.Process) {
 			if err := process.Available(); err != nil {
 				return fmt.Errorf("--on process: %w", err)
 			}
+		}
+		if s.world == string(cluster.Container) {
+			return s.prepareContainers(ctx, io, jobs)
 		}
 		return nil
 	}
@@ -149,6 +154,22 @@ func (s *selection) prepare(ctx context.Context, io streams) error {
 		return fmt.Errorf("--on %s: %w", process.Redacted(at), err)
 	}
 	fmt.Fprintf(io.err, existingWarning, process.Redacted(at), harness.NewMark())
+	return nil
+}
+
+// prepareContainers takes away what killed runs have left, and finds the image.
+func (s *selection) prepareContainers(ctx context.Context, io streams, jobs []store.Job) error {
+	say := func(what string) { fmt.Fprintln(io.err, "holdfast: "+what) }
+	image, err := container.Choose(ctx, s.image, say)
+	if err != nil {
+		return fmt.Errorf("--on container: %w", err)
+	}
+	if _, err := container.Sweep(ctx); err != nil {
+		return fmt.Errorf("--on container: %w", err)
+	}
+	for i := range jobs {
+		jobs[i].Image = image
+	}
 	return nil
 }
 

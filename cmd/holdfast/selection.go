@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/campaign"
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
@@ -21,6 +22,7 @@ import (
 type selection struct {
 	locks    []string
 	world    string
+	image    string
 	topology string
 	seed     uint64
 	seeds    int
@@ -46,7 +48,7 @@ const (
 // given refuses flags that were given and are empty: an empty variable in a
 // script must not select something else than was meant.
 func (s *selection) given(cmd *cobra.Command) error {
-	for _, flag := range []string{"lock", "scenario", "on", "format", "report", "resource"} {
+	for _, flag := range []string{"lock", "scenario", "on", "format", "image", "report", "resource"} {
 		f := cmd.Flags().Lookup(flag)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[],\" ") == "" {
 			return usage(cmd.CommandPath()+" --help", "--%s is empty", flag)
@@ -69,12 +71,13 @@ func unique(words []string) []string {
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.locks, "lock", nil, "locks to run, separated by commas; all, libraries, baselines or mutants (default: the scenario's own)")
-	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time), process (real redis-server), or servers that run already: redis://host:port,host:port")
+	f.StringVar(&s.world, "on", string(cluster.Sim), "world: sim (virtual time), process (real redis-server), container (the same in containers), or servers that run already: redis://host:port,host:port")
+	f.StringVar(&s.image, "image", "", "image of the servers of --on container (default: "+container.DefaultImage+" if make image has built it, else "+container.PublicImage+")")
 	f.StringVar(&s.topology, "topology", "", "topology instead of the scenario's own: single, replicated, independent, sentinel, cluster")
 	s.resource.add(f)
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, or of the first of --seeds")
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to run, counting up from --seed")
-	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s in process)")
+	f.DurationVar(&s.ttl, "ttl", 0, "TTL of the leases (default: 10s in sim, 1s on real servers)")
 	f.StringVar(&s.out, "out", "runs", `folder for the runs; "" stores nothing`)
 	f.StringVar(&s.format, "format", "text", "text, json or markdown")
 	f.StringVar(&s.pages, "report", "", "report.html of stored runs: always, failed (those not as expected) or never (default: always, and failed for more than 100 runs)")
@@ -103,7 +106,10 @@ func (s *selection) servers() string {
 	return ""
 }
 
-func worldNames() []string { return []string{string(cluster.Sim), string(cluster.Process)} }
+func worldNames() []string { return append(gateWorlds(), string(cluster.Container)) }
+
+// gateWorlds are those that a gate plays in.
+func gateWorlds() []string { return []string{string(cluster.Sim), string(cluster.Process)} }
 
 func topologyNames() []string {
 	var names []string
@@ -141,6 +147,9 @@ func (s *selection) validate(try string) error {
 		}
 	} else if !slices.Contains(worldNames(), s.world) {
 		return unknownWord("world", s.world, worldNames(), try)
+	}
+	if s.image != "" && s.world != string(cluster.Container) {
+		return usage(try, "--image goes with --on container")
 	}
 	if s.topology != "" && !slices.Contains(topologyNames(), s.topology) {
 		return unknownWord("topology", s.topology, topologyNames(), try)
@@ -234,7 +243,7 @@ func lockWords(words []string, try string) ([]string, error) {
 // jobs lists the runs for one scenario.
 func (s *selection) jobs(name string, locks []string) []store.Job {
 	var out []store.Job
-	one := store.Job{Scenario: name, World: s.world, Topology: s.topology, TTL: s.ttl, Resource: s.resource.place}
+	one := store.Job{Scenario: name, World: s.world, Image: s.image, Topology: s.topology, TTL: s.ttl, Resource: s.resource.place}
 	if at := s.servers(); at != "" {
 		one.World, one.Servers, one.Address = string(cluster.External), process.Redacted(at), at
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-io/holdfast/campaign"
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/reports/plots"
 	"github.com/holdfast-io/holdfast/scenarios"
@@ -86,7 +87,7 @@ func playSweep(ctx context.Context, io streams, sel selection, f sweepFlags, nam
 	if err != nil {
 		return err
 	}
-	base := store.Job{World: sel.world, Topology: sel.topology, Seed: sel.seed, TTL: sel.ttl, Resource: sel.resource.place}
+	base := store.Job{World: sel.world, Image: sel.image, Topology: sel.topology, Seed: sel.seed, TTL: sel.ttl, Resource: sel.resource.place}
 	points := len(locks)
 	for range axes {
 		points *= f.steps
@@ -104,6 +105,11 @@ func playSweep(ctx context.Context, io streams, sel selection, f sweepFlags, nam
 	var jobs []store.Job
 	for _, c := range cells {
 		jobs = append(jobs, c.Jobs...)
+	}
+	if sel.world == string(cluster.Container) {
+		if err := sel.prepare(ctx, io, jobs); err != nil {
+			return err
+		}
 	}
 	runs := play(ctx, io, sel, jobs)
 	result := campaign.SweepOf(s, axes, cells, runs)
