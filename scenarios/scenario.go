@@ -320,6 +320,13 @@ func defaultNodes() map[cluster.Topology]int {
 	}
 }
 
+// Names says whether the scenario names a lock itself, and not only the one of
+// which it is a variant.
+func (s *Scenario) Names(lock string) bool {
+	_, expected := s.Expect[lock]
+	return expected && lock != Default || slices.Contains(s.Locks, lock)
+}
+
 // Knows says whether the scenario is about a lock: it, or the lock of which it
 // is a variant, is listed or has an expectation of its own.
 func (s *Scenario) Knows(lock string) bool {

@@ -210,11 +210,12 @@ func (l *lister) isKnown(lock string) bool {
 }
 
 // Known lists the locks of the catalogue that a scenario is about, the advanced
-// ones among them.
+// ones among them. One that needs more than a plain server is there only where
+// the scenario names it: elsewhere it would answer "unknown".
 func Known(sc *scenarios.Scenario) []string {
 	var out []string
 	for _, e := range append(catalogue.All(), catalogue.Advanced()...) {
-		if sc.Knows(e.Name) {
+		if sc.Knows(e.Name) && (len(e.Needs) == 0 || sc.Names(e.Name)) {
 			out = append(out, e.Name)
 		}
 	}
