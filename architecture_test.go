@@ -44,7 +44,8 @@ var layers = map[string][]string{
 	"history":         {},
 	"cluster":         {"impl"},
 	"cluster/sim":     {"cluster", "history", "impl"},
-	"cluster/process": {"cluster", "history", "impl"},
+	// It starts what package programs describes.
+	"cluster/process": {"cluster", "cluster/programs", "history", "impl"},
 	// It starts servers and knows nothing of what they serve.
 	"cluster/container": {},
 	"resource":          {},

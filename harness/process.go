@@ -22,11 +22,14 @@ func runProcess(ctx context.Context, cfg Config) *Result {
 	topologies, abilities := process.Topologies(), process.Abilities(cfg.Topology)
 	if cfg.World == cluster.External {
 		topologies, abilities = process.ExistingTopologies(), process.ExistingAbilities()
-	} else if err := process.Available(); err != nil {
-		return &Result{Err: err}
 	}
 	if why := cfg.missing(topologies, abilities); why != "" {
 		return &Result{Skipped: why}
+	}
+	if cfg.World != cluster.External {
+		if err := process.AvailableFor(cfg.Topology); err != nil {
+			return &Result{Err: err}
+		}
 	}
 	return newProcRun(cfg).play(ctx)
 }

@@ -56,6 +56,11 @@ type Config struct {
 const (
 	DefaultSimTTL     = 10 * time.Second
 	DefaultProcessTTL = time.Second
+	// DefaultStoreTTL is for locks on other stores. etcd counts leases in whole
+	// seconds, of which one is the least, and its client looks once a second
+	// whether a lease is over; and an ensemble that has lost its leader wants
+	// up to a second for another one, which a lease should outlast.
+	DefaultStoreTTL = 2 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -65,11 +70,18 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.TTL == 0 {
 		c.TTL = DefaultSimTTL
-		if c.World.Real() {
+		switch {
+		case c.World.Real() && c.Lock.Store != "":
+			c.TTL = DefaultStoreTTL
+		case c.World.Real():
 			c.TTL = DefaultProcessTTL
 		}
 	}
-	if c.Topology == "" {
+	switch {
+	case c.Topology != "":
+	case c.Lock.Store != "":
+		c.Topology = cluster.Topology(c.Lock.Store) // whatever the scenario says of others
+	default:
 		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
 	}
 	return c
@@ -178,6 +190,12 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
 	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
 		return fmt.Sprintf("the %s world has no %s", c.World, store)
+	}
+	switch own := c.Topology.Store(); {
+	case c.Lock.Store != "" && c.Lock.Store != string(c.Topology):
+		return fmt.Sprintf("the lock %s is kept in the topology %s, not in %s", c.Lock.Name, c.Lock.Store, c.Topology)
+	case c.Lock.Store == "" && own:
+		return fmt.Sprintf("the lock %s is kept in Redis, and the topology %s has none", c.Lock.Name, c.Topology)
 	}
 	if !slices.Contains(topologies, c.Topology) {
 		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)

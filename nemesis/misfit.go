@@ -15,6 +15,9 @@ func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 		if _, ok := s.Fault.(Failover); ok && !t.Replicates() {
 			return fmt.Sprintf("the plan has a failover, and the topology %s has no replica", t)
 		}
+		if k, ok := s.Fault.(Kill); ok && t.Store() && k.Data == cluster.Lose {
+			return fmt.Sprintf("the plan restarts a node without its data, and a server of the topology %s is replaced then, not restarted", t)
+		}
 		for _, name := range nodesOf(s.Fault) {
 			digits, isNode := strings.CutPrefix(name, "n")
 			number, err := strconv.Atoi(digits)

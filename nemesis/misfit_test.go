@@ -22,6 +22,8 @@ func TestMisfit(t *testing.T) {
 		{"a failover without a replica", Step{Fault: Failover{}}, cluster.Independent, 5, "no replica"},
 		{"a failover", Step{Fault: Failover{To: "n2"}}, cluster.Replicated, 2, ""},
 		{"a step of another topology", Step{Fault: Failover{}, Topologies: []cluster.Topology{cluster.Replicated}}, cluster.Single, 1, ""},
+		{"a store that would forget", Step{Fault: Kill{Node: []string{"n1"}, Data: cluster.Lose}}, cluster.Etcd, 3, "without its data"},
+		{"a store that keeps", Step{Fault: Kill{Node: []string{"n1"}}}, cluster.Etcd, 3, ""},
 		{"clients are not nodes", Step{Fault: Cut{From: []string{"c9"}, To: []string{"nodes"}}}, cluster.Single, 1, ""},
 	} {
 		got := Plan{tt.step}.Misfit(tt.topology, tt.nodes)

@@ -19,6 +19,8 @@ type layout struct {
 	// meshed says that the servers dial each other, at addresses that all of
 	// them share: each is known to the others under its junctions.
 	meshed bool
+	// keeps says that a server does not come back without its data.
+	keeps bool
 	// boot starts all servers; nil starts them all at once.
 	boot func(ctx context.Context, w *World) error
 	// names of what a client's lock dials; nil means the nodes.
@@ -43,11 +45,20 @@ func layoutOf(t cluster.Topology) (layout, bool) {
 			node: redisServer{}, traced: true, dialed: []string{cluster.Primary},
 			boot: bootReplicated,
 		}, true
+	case cluster.Etcd:
+		return layout{node: etcdServer(), meshed: true, keeps: true}, true
+	case cluster.ZooKeeper:
+		return layout{node: zookeeperServer(), meshed: true, keeps: true}, true
+	case cluster.Postgres:
+		return layout{node: postgresServer(), keeps: true}, true
 	}
 	return layout{}, false
 }
 
-// Topologies that this world knows, in the order of messages.
+// Topologies that this world knows, in the order of messages. Whether this
+// machine has what they need says [AvailableFor].
 func Topologies() []cluster.Topology {
-	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent}
+	return []cluster.Topology{
+		cluster.Single, cluster.Replicated, cluster.Independent, cluster.Etcd, cluster.ZooKeeper, cluster.Postgres,
+	}
 }
