@@ -188,14 +188,14 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
-	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
-		return fmt.Sprintf("the %s world has no %s", c.World, store)
-	}
 	switch own := c.Topology.Store(); {
 	case c.Lock.Store != "" && c.Lock.Store != string(c.Topology):
 		return fmt.Sprintf("the lock %s is kept in the topology %s, not in %s", c.Lock.Name, c.Lock.Store, c.Topology)
 	case c.Lock.Store == "" && own:
 		return fmt.Sprintf("the lock %s is kept in Redis, and the topology %s has none", c.Lock.Name, c.Topology)
+	}
+	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
+		return fmt.Sprintf("the %s world has no %s", c.World, store)
 	}
 	if !slices.Contains(topologies, c.Topology) {
 		return fmt.Sprintf("the %s world has no topology %s", c.World, c.Topology)
