@@ -34,7 +34,6 @@ func TestStoresOnRealServers(t *testing.T) {
 		{"node-stall", "zookeeper", "PASS"},
 		{"kleppmann-clock-jump", "postgres", "exclusion        VIOLATION broken"},
 		{"crash-restart-keep", "postgres", "PASS"},
-		{"crash-restart-keep", "postgres-advisory", "exclusion        VIOLATION broken"},
 	} {
 		t.Run(tt.scenario+" "+tt.lock, func(t *testing.T) {
 			t.Parallel()
