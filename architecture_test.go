@@ -44,7 +44,8 @@ var layers = map[string][]string{
 	"history":         {},
 	"cluster":         {"impl"},
 	"cluster/sim":     {"cluster", "history", "impl"},
-	"cluster/process": {"cluster", "history", "impl"},
+	// It starts what package programs describes.
+	"cluster/process": {"cluster", "cluster/programs", "history", "impl"},
 	// It is a place for the servers of the process world, which knows of it only
 	// what an interface says.
 	"cluster/container": {"cluster", "cluster/process"},

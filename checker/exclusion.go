@@ -218,11 +218,18 @@ func (f *Facts) tell(kind string, first, second *Acquisition) string {
 		// The pause inside an acquire: the later grant is the stale one.
 		return fmt.Sprintf("%s heard at %s that it had been granted %s, when its lease had already ended at %s and %s held it (granted at %s): %s outlived its lease by %s.",
 			two, f.at(second.Done), lock, f.at(second.LeaseEnd), one, f.at(first.Done), two, f.long(second.BeliefEnd-second.LeaseEnd))
+	case f.History.Header.Drift >= sharePromised:
+		return fmt.Sprintf("%s was granted %s at %s while %s still believed it held it (granted at %s, its lease guaranteed until %s): %s outlived what it was guaranteed by %s.",
+			two, lock, f.at(second.Done), one, f.at(first.Done), f.at(lastGuarantee(first)), one, f.long(first.BeliefEnd-lastGuarantee(first)))
 	default:
 		return fmt.Sprintf("%s was granted %s at %s while %s still believed it held it (granted at %s, its lease ended at %s): %s outlived its lease by %s.",
 			two, lock, f.at(second.Done), one, f.at(first.Done), f.at(lastGuarantee(first)), one, f.long(first.BeliefEnd-lastGuarantee(first)))
 	}
 }
+
+// sharePromised is from which drift on a guarantee is not what a lease is: a
+// session that is renewed in the background lasts longer as a rule.
+const sharePromised = 0.1
 
 // lastGuarantee is the end of the last lease that was guaranteed.
 func lastGuarantee(a *Acquisition) int64 {

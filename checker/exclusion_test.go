@@ -44,6 +44,10 @@ func TestExclusion(t *testing.T) {
 			grant(1, "c1", 1), note(4, "c1", history.Abandon, 1), grant(11.1, "c2", 2), note(12, "c2", history.Worked, 2))...)},
 		{name: "drift shortens the guarantee", want: Violation, kind: Overrun, ops: []int{1, 3}, history: with(story(join(
 			grant(1, "c1", 1), grant(10.85, "c2", 2), note(12, "c2", history.Worked, 2))...), func(h *history.Header) { h.Drift = 0.01 })},
+		{name: "a session near its end when it took the lock", want: Violation, kind: Overrun, ops: []int{1, 3}, summary: []string{"its lease guaranteed until 2.40s", "outlived what it was guaranteed by"},
+			history: with(story(join(grant(1, "c1", 1), grant(7, "c2", 2), note(12, "c2", history.Worked, 2))...), func(h *history.Header) { h.Drift = 0.85 })},
+		{name: "and one that was taken away at once", want: Violation, kind: Broken, ops: []int{1, 3},
+			history: with(story(join(grant(1, "c1", 1), grant(2, "c2", 2), note(12, "c2", history.Worked, 2))...), func(h *history.Header) { h.Drift = 0.85 })},
 		{name: "two threads of one client", want: Violation, kind: Broken, ops: []int{1, 3}, summary: []string{"c1 (acquisition 2)", "c1 (acquisition 1)"},
 			history: story(join(grant(1, "c1/1", 1), grant(2, "c1/2", 2), note(3, "c1/2", history.Worked, 2))...)},
 		{name: "renewal in the trace extends the guarantee", want: Violation, kind: Broken, ops: []int{2, 5}, summary: []string{"guaranteed until 18.00s"},

@@ -180,7 +180,9 @@ func (f *Facts) operations(holds []hold) []sweep.Op {
 		if h.a.Mode == history.Reading {
 			acquire.Kind, release.Kind = sweep.RAcquire, sweep.RRelease
 		}
-		if h.freedBy == never {
+		// An acquire that waited for its turn hears of its grant when a lease that
+		// counts from its invoke is over. It may have been freed since.
+		if h.freedBy == never || h.free < h.granted {
 			acquire.LeaseEnd = h.free
 			ops = append(ops, acquire)
 			continue

@@ -28,6 +28,8 @@ func TestLinearizability(t *testing.T) {
 			grant(1, "c1", 1), grant(11, "c2", 2), invoke(12, "c1", release, 1), ok(12.1, "c1", release, 1), invoke(13, "c2", release, 2), ok(13.1, "c2", release, 2))...)},
 		{name: "a late release does not free another's lock", want: Violation, kind: NotLinearizable, ops: []int{3, 7},
 			history: story(join(grant(1, "c1", 1), grant(11, "c2", 2), invoke(12, "c1", release, 1), ok(12.1, "c1", release, 1), grant(13, "c3", 3))...)},
+		{name: "a turn that came after more than a TTL", want: Pass, history: story(join(
+			invoke(0.5, "c2", acquire, 2), grant(1, "c1", 1), note(9, "c1", history.Worked, 1), invoke(10.5, "c1", release, 1), ok(10.6, "c1", release, 1), ok(12, "c2", acquire, 2), invoke(13, "c2", release, 2), ok(13.1, "c2", release, 2))...)},
 		{name: "unknown release may have freed", want: Pass, history: story(join(
 			grant(1, "c1", 1), invoke(2, "c1", release, 1), info(3, "c1", release, 1), grant(4, "c2", 2))...)},
 		{name: "a release that left no client frees nothing", want: Violation, kind: NotLinearizable, ops: []int{1, 5},

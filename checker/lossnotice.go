@@ -64,18 +64,39 @@ func lossNotice(f *Facts) Result {
 }
 
 // lossOf is when an acquisition lost the lock: the first moment at which the
-// nodes did not carry its token, or, where that is not known, the end of its
-// lease.
+// nodes did not carry its token, or, where that is not known, the next grant.
 func (f *Facts) lossOf(a *Acquisition) (at int64, index int, ok bool) {
+	if f.untraced() != "" {
+		return f.takenOver(a)
+	}
 	for _, l := range a.lapses {
 		if l.To-l.From > f.slack() {
 			return l.From, l.index, true
 		}
 	}
-	if f.untraced() != "" && a.LeaseEnd < f.End && len(a.looks) > 0 {
-		return a.LeaseEnd, a.DoneIndex, true
-	}
 	return 0, 0, false
+}
+
+// takenOver is when another client was granted the lock while a holder believed
+// in it. Without a server trace that is all that is known of a loss: renewals are
+// not seen, and a lease counts from the invoke of an acquire that may have waited
+// longer than a TTL for its turn:
+//
+//	0     c2 invokes acquire, and waits in the store's own queue
+//	25    it is c2's turn: a lease that began at 0 would be over
+func (f *Facts) takenOver(a *Acquisition) (at int64, index int, ok bool) {
+	if f.permits() > 0 {
+		return 0, 0, false
+	}
+	for _, b := range f.Acquisitions {
+		if !b.Held() || b == a || b.Lock != a.Lock || b.DoneIndex < a.DoneIndex || f.together(a, b) {
+			continue
+		}
+		if b.Done < a.BeliefEnd && (!ok || b.Done < at) {
+			at, index, ok = b.Done, b.DoneIndex, true
+		}
+	}
+	return at, index, ok
 }
 
 func (f *Facts) unnoticed(a *Acquisition, at int64, cause int) (Found, bool) {

@@ -58,6 +58,10 @@ func Topologies() []Topology {
 // follow it.
 func (t Topology) Replicates() bool { return t == Replicated || t == Sentinel }
 
+// Store says whether the nodes of a topology are no Redis servers but those of
+// another store. The locks that are kept there run nowhere else.
+func (t Topology) Store() bool { return t == Etcd || t == ZooKeeper || t == Postgres }
+
 // Names of endpoints that are not nodes.
 const (
 	// Primary is the endpoint that clients of a replicated cluster dial.

@@ -43,10 +43,10 @@ func (c Config) missingOnServers(ctx context.Context) (string, error) {
 		}
 		return c.missingInContainers(image), nil
 	}
-	if err := process.Available(); err != nil {
-		return "", err
+	if why := c.missing(process.Topologies(), process.Abilities(c.Topology)); why != "" {
+		return why, nil
 	}
-	return c.missing(process.Topologies(), process.Abilities(c.Topology)), nil
+	return "", process.AvailableFor(c.Topology)
 }
 
 // NewMark makes what is in the names of all keys of one run on servers that are

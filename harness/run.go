@@ -67,6 +67,11 @@ const (
 	// machine three. A second grant proves something only inside the first
 	// lease, so the lease has to be twice as long as that.
 	DefaultSentinelTTL = 6 * time.Second
+	// DefaultStoreTTL is for locks on other stores. etcd counts leases in whole
+	// seconds, of which one is the least, and its client looks once a second
+	// whether a lease is over; and an ensemble that has lost its leader wants
+	// up to a second for another one, which a lease should outlast.
+	DefaultStoreTTL = 2 * time.Second
 )
 
 // WithDefaults fills in what was left open.
@@ -74,7 +79,11 @@ func (c Config) WithDefaults() Config {
 	if c.World == "" {
 		c.World = cluster.Sim
 	}
-	if c.Topology == "" {
+	switch {
+	case c.Topology != "":
+	case c.Lock.Store != "":
+		c.Topology = cluster.Topology(c.Lock.Store) // whatever the scenario says of others
+	default:
 		c.Topology = c.Scenario.TopologyOf(c.Lock.Name, c.Lock.Quorum)
 	}
 	if c.TTL == 0 {
@@ -92,6 +101,8 @@ func defaultTTL(w cluster.World, t cluster.Topology) time.Duration {
 	switch {
 	case !w.Real():
 		return DefaultSimTTL
+	case t.Store():
+		return DefaultStoreTTL
 	case t == cluster.RedisCluster:
 		return DefaultElectionTTL
 	case t == cluster.Sentinel:
@@ -220,6 +231,12 @@ func (c Config) plan() nemesis.Plan { return c.Scenario.Nemesis.For(c.Topology) 
 
 // missing says in words what a world lacks for the scenario.
 func (c Config) missing(topologies []cluster.Topology, have []cluster.Ability) string {
+	switch own := c.Topology.Store(); {
+	case c.Lock.Store != "" && c.Lock.Store != string(c.Topology):
+		return fmt.Sprintf("the lock %s is kept in the topology %s, not in %s", c.Lock.Name, c.Lock.Store, c.Topology)
+	case c.Lock.Store == "" && own:
+		return fmt.Sprintf("the lock %s is kept in Redis, and the topology %s has none", c.Lock.Name, c.Topology)
+	}
 	if store := c.Lock.Store; store != "" && !slices.Contains(have, cluster.Ability(store)) {
 		return fmt.Sprintf("the %s world has no %s", c.World, store)
 	}

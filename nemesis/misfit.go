@@ -15,6 +15,9 @@ func (p Plan) Misfit(t cluster.Topology, nodes int) string {
 		if why := shardMisfit(s.Fault, t); why != "" {
 			return why
 		}
+		if k, ok := s.Fault.(Kill); ok && t.Store() && k.Data == cluster.Lose {
+			return fmt.Sprintf("the plan restarts a node without its data, and a server of the topology %s is replaced then, not restarted", t)
+		}
 		for _, name := range nodesOf(s.Fault) {
 			digits, isNode := strings.CutPrefix(name, "n")
 			number, err := strconv.Atoi(digits)

@@ -34,6 +34,8 @@ func TestMisfit(t *testing.T) {
 		{"sentinels", Step{Fault: Kill{Node: []string{"sentinels", "s3"}}}, cluster.Sentinel, 3, ""},
 		{"sentinels that are not there", Step{Fault: Kill{Node: []string{"sentinels"}}}, cluster.Replicated, 2, "the plan hits sentinels, and the topology replicated has no such server"},
 		{"a sentinel too many", Step{Fault: Cut{From: []string{"s4"}, To: []string{"n1"}}}, cluster.Sentinel, 3, "the plan hits s4"},
+		{"a store that would forget", Step{Fault: Kill{Node: []string{"n1"}, Data: cluster.Lose}}, cluster.Etcd, 3, "without its data"},
+		{"a store that keeps", Step{Fault: Kill{Node: []string{"n1"}}}, cluster.Etcd, 3, ""},
 		{"clients are not nodes", Step{Fault: Cut{From: []string{"c9"}, To: []string{"nodes"}}}, cluster.Single, 1, ""},
 	} {
 		got := Plan{tt.step}.Misfit(tt.topology, tt.nodes)

@@ -49,6 +49,7 @@ type child struct {
 	pid    int
 	exited chan struct{} // closed when it has been reaped
 	err    error         // what Wait said; valid once exited is closed
+	forks  bool          // its children have process groups of their own
 }
 
 // start runs cmd in a process group of its own. The goroutine that reaps it is
@@ -106,20 +107,39 @@ func (c *child) stop(ctx context.Context) error {
 	if err := c.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	return c.await(ctx, "stop", func(state string) bool { return state == "T" || state == "t" })
+	if err := await(ctx, c, c.pid, "stop", standsStill); err != nil || !c.forks {
+		return err
+	}
+	// Who stands still has no further children.
+	return c.eachDescendant(ctx, syscall.SIGSTOP, "stop", standsStill)
 }
+
+func standsStill(state string) bool { return state == "T" || state == "t" }
 
 // resume sends SIGCONT and waits until no thread is stopped any more.
 func (c *child) resume(ctx context.Context) error {
+	moves := func(state string) bool { return !standsStill(state) }
+	if c.forks {
+		if err := c.eachDescendant(ctx, syscall.SIGCONT, "go on", moves); err != nil {
+			return err
+		}
+	}
 	if err := c.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	return c.await(ctx, "go on", func(state string) bool { return state != "T" && state != "t" })
+	return await(ctx, c, c.pid, "go on", moves)
 }
 
 // end kills the process group and waits for the process to be reaped. A
 // process that has ended already is fine.
 func (c *child) end(ctx context.Context) error {
+	if c.forks && !c.gone() {
+		return c.endFamily(ctx)
+	}
+	return c.endGroup(ctx)
+}
+
+func (c *child) endGroup(ctx context.Context) error {
 	if err := c.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) &&
 		!errors.Is(err, syscall.ESRCH) {
 		return err
@@ -134,11 +154,13 @@ func (c *child) end(ctx context.Context) error {
 	}
 }
 
-func (c *child) await(ctx context.Context, what string, ok func(state string) bool) error {
+// await waits until all threads of the child, or of a process below it, are in
+// a state.
+func await(ctx context.Context, c *child, pid int, what string, ok func(state string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, waitBound)
 	defer cancel()
 	for {
-		states, err := threadStates(c.pid)
+		states, err := threadStates(pid)
 		if c.gone() {
 			return fmt.Errorf("%s should %s: %w", c.name, what, os.ErrProcessDone)
 		}

@@ -174,6 +174,9 @@ func (w *World) RateClock(ctx context.Context, name string, rate float64) error 
 		return fmt.Errorf("rate the clock of node %s at %v: the rate must be above zero", name, rate)
 	}
 	return w.onClock(ctx, "rate the clock of", name, func(n *node) error {
+		if !n.runs.can(cluster.CanRateClock) {
+			return cluster.ErrUnsupported
+		}
 		return n.clock.set(func(s setting) setting {
 			s.rate = rate
 			return s

@@ -91,7 +91,16 @@ func (j *junction) drop(c net.Conn) {
 // caller is refused too.
 func (j *junction) serve(c net.Conn) {
 	defer j.drop(c)
-	caller := j.w.caller(c)
+	caller, hello := "", []byte(nil)
+	if j.isElection() {
+		var err error
+		if hello, caller, err = j.electionHello(c); err != nil {
+			reset(c)
+			return
+		}
+	} else {
+		caller = j.w.caller(c)
+	}
 	p := j.w.proxies[cluster.Link{From: caller, To: j.endpoint}]
 	if p == nil {
 		j.w.cfg.Log.Warn("a connection from nobody that is known", "to", j.endpoint, "from", c.RemoteAddr().String(), "caller", caller)
@@ -108,6 +117,10 @@ func (j *junction) serve(c net.Conn) {
 		return
 	}
 	defer j.drop(out)
+	if _, err := out.Write(hello); err != nil {
+		reset(c)
+		return
+	}
 	var both sync.WaitGroup
 	both.Go(func() { pour(out, c) })
 	both.Go(func() { pour(c, out) })

@@ -21,6 +21,8 @@ type layout struct {
 	meshed bool
 	// elects says that the nodes make another one the primary by themselves.
 	elects bool
+	// keeps says that a server does not come back without its data.
+	keeps bool
 	// boot starts all servers; nil starts them all at once.
 	boot func(ctx context.Context, w *World) error
 	// names of what a client's lock dials; nil means the nodes.
@@ -52,11 +54,21 @@ func layoutOf(t cluster.Topology) (layout, bool) {
 			node: watchedServer{}, witness: sentinelServer{}, traced: true, meshed: true, elects: true,
 			dialed: []string{cluster.Primary}, boot: bootSentinel,
 		}, true
+	case cluster.Etcd:
+		return layout{node: etcdServer(), meshed: true, keeps: true}, true
+	case cluster.ZooKeeper:
+		return layout{node: zookeeperServer(), meshed: true, keeps: true}, true
+	case cluster.Postgres:
+		return layout{node: postgresServer(), keeps: true}, true
 	}
 	return layout{}, false
 }
 
-// Topologies that this world knows, in the order of messages.
+// Topologies that this world knows, in the order of messages. Whether this
+// machine has what they need says [AvailableFor].
 func Topologies() []cluster.Topology {
-	return []cluster.Topology{cluster.Single, cluster.Replicated, cluster.Independent, cluster.Sentinel, cluster.RedisCluster}
+	return []cluster.Topology{
+		cluster.Single, cluster.Replicated, cluster.Independent, cluster.Sentinel, cluster.RedisCluster,
+		cluster.Etcd, cluster.ZooKeeper, cluster.Postgres,
+	}
 }

@@ -44,7 +44,12 @@ func (l *local) Gateway() string { return l.host }
 
 // Preload puts the C library behind libfaketime: without it the allocator of
 // redis-server asks for the time before libfaketime is ready, and hangs.
-func (l *local) Preload() string { return l.tools.faketime + ":" + l.tools.libc }
+func (l *local) Preload() string {
+	if l.tools.faketime == "" {
+		return ""
+	}
+	return l.tools.faketime + ":" + l.tools.libc
+}
 
 // Start starts a child that dies with this process.
 func (l *local) Start(_ context.Context, p Program) (Server, error) {
@@ -58,10 +63,19 @@ func (l *local) Start(_ context.Context, p Program) (Server, error) {
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	}
+	if p.Output != "" {
+		out, err := os.OpenFile(p.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.Server, err)
+		}
+		defer func() { _ = out.Close() }() // the child has it by then
+		cmd.Stdout, cmd.Stderr = out, out
+	}
 	c, err := l.spawn.start("node "+p.Server, cmd, l.track)
 	if err != nil {
 		return nil, err
 	}
+	c.forks = p.Forks
 	s := &localServer{child: c}
 	l.mu.Lock()
 	l.running[p.Server] = s

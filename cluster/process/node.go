@@ -43,6 +43,7 @@ type node struct {
 	addr  string            // of the port that clients dial
 	addrs map[string]string // of every port, by its name
 	dir   string
+	home  string // a folder elsewhere that has dir and more; empty for none
 	clock *clock
 
 	// Of a Redis node only.
@@ -65,10 +66,17 @@ func newNode(w *World, name string, k software, port int) (*node, error) {
 		n.addrs[p] = net.JoinHostPort(w.place.Host(name), strconv.Itoa(port+i*portsApart))
 	}
 	n.addr = n.addrs[k.ports()[0]]
+	clockFile := filepath.Join(w.cfg.Dir, name+".clock")
+	if s, ok := k.(storeServer); ok && userOf(s.user) != "" {
+		if err := n.moveOut(); err != nil {
+			return nil, fmt.Errorf("node %s: %w", name, err)
+		}
+		clockFile = filepath.Join(n.home, "clock")
+	}
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
-	n.clock = newClock(filepath.Join(w.cfg.Dir, name+".clock"))
+	n.clock = newClock(clockFile)
 	return n, nil
 }
 
@@ -147,7 +155,7 @@ func (n *node) kill(ctx context.Context) error {
 		return err
 	}
 	n.server, n.stalled = nil, false
-	return nil
+	return removeSharedMemory(n.dir)
 }
 
 func (n *node) close(ctx context.Context) error {
@@ -157,6 +165,9 @@ func (n *node) close(ctx context.Context) error {
 	err := n.kill(ctx)
 	if n.direct != nil {
 		err = errors.Join(err, n.direct.Close())
+	}
+	if n.home != "" {
+		err = errors.Join(err, os.RemoveAll(n.home))
 	}
 	return err
 }
@@ -192,11 +203,12 @@ func (w *World) Kill(ctx context.Context, name string) error {
 
 // Restart starts a node that was killed, with what it had acknowledged
 // ([cluster.Keep]) or with nothing ([cluster.Lose]); a running one is killed
-// first. [cluster.Fsynced] cannot be had here. A node that is not the primary
+// first. [cluster.Fsynced] cannot be had here, and a member of an ensemble that
+// has lost its data is one to be replaced, not restarted. A node that is not the primary
 // of a replicated cluster comes back as a replica of the primary; Restart does
 // not wait until it is in sync, since a cut may keep it from that.
 func (w *World) Restart(ctx context.Context, name string, data cluster.Data) error {
-	if data != cluster.Keep && data != cluster.Lose {
+	if data != cluster.Keep && (data != cluster.Lose || w.layout.keeps) {
 		return fmt.Errorf("restart node %s with data %q: %w", name, data, cluster.ErrUnsupported)
 	}
 	return w.onNode(ctx, "restart", name, func(n *node) error {

@@ -47,6 +47,11 @@ type Program struct {
 	// User that the program runs as; empty for that of this process. It owns
 	// Dir.
 	User string
+	// Output is a file that gets what the program writes; empty drops it.
+	Output string
+	// Forks says that its children leave its process group, so that whoever
+	// signals the group has not reached them.
+	Forks bool
 }
 
 // Server is a program that was started.

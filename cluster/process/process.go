@@ -46,6 +46,7 @@ import (
 	"runtime"
 
 	"github.com/holdfast-io/holdfast/cluster"
+	"github.com/holdfast-io/holdfast/cluster/programs"
 	"github.com/holdfast-io/holdfast/history"
 )
 
@@ -149,6 +150,37 @@ func Available() error {
 	return err
 }
 
+// AvailableFor is nil when this machine has what the topology needs, and
+// otherwise an error that names the command that installs it.
+func AvailableFor(t cluster.Topology) error {
+	if !t.Store() {
+		return Available()
+	}
+	if runtime.GOOS != "linux" {
+		return errors.New("the process world needs Linux")
+	}
+	var err error
+	packages := ""
+	switch t {
+	case cluster.Etcd:
+		_, err = programs.FindEtcd()
+		packages = "etcd-server"
+	case cluster.ZooKeeper:
+		_, _, err = programs.FindZooKeeper()
+		packages = "default-jre-headless libzookeeper-java"
+	case cluster.Postgres:
+		_, err = programs.FindPostgres()
+		packages = "postgresql libfaketime"
+		if _, _, missing := findFaketime(); err == nil && missing != nil {
+			err = missing
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("topology %s: %w: apt-get install -y --no-install-recommends %s, or scripts/install-test-tools.sh", t, err, packages)
+	}
+	return nil
+}
+
 // tools are the files of the machine that a node is started with.
 type tools struct {
 	server   string // redis-server
@@ -160,23 +192,32 @@ func findTools() (tools, error) {
 	if runtime.GOOS != "linux" {
 		return tools{}, errors.New("the process world needs Linux")
 	}
-	server, err := exec.LookPath("redis-server")
+	faketime, libc, err := findFaketime()
 	if err != nil {
-		return tools{}, fmt.Errorf("redis-server is missing (%w): %s", err, install)
+		return tools{}, err
 	}
-	faketime := firstFile("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1",
+	found := tools{faketime: faketime, libc: libc}
+	if found.server, err = exec.LookPath("redis-server"); err != nil {
+		return found, fmt.Errorf("redis-server is missing (%w): %s", err, install)
+	}
+	return found, nil
+}
+
+// findFaketime finds what moves a server's clock.
+func findFaketime() (faketime, libc string, err error) {
+	faketime = firstFile("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1",
 		"/usr/lib64/faketime/libfaketime.so.1", "/usr/local/lib/faketime/libfaketime.so.1")
 	if faketime == "" {
-		return tools{}, fmt.Errorf("libfaketime.so.1 is missing: %s", install)
+		return "", "", fmt.Errorf("libfaketime.so.1 is missing: %s", install)
 	}
 	// The C library must be the one of the same architecture, which lies in
 	// the folder of the same name.
 	triplet := filepath.Base(filepath.Dir(filepath.Dir(faketime)))
-	libc := firstFile("/lib/"+triplet+"/libc.so.6", "/lib/*/libc.so.6", "/lib64/libc.so.6", "/lib/libc.so.6")
+	libc = firstFile("/lib/"+triplet+"/libc.so.6", "/lib/*/libc.so.6", "/lib64/libc.so.6", "/lib/libc.so.6")
 	if libc == "" {
-		return tools{}, errors.New("libc.so.6 is missing: the process world needs a glibc system")
+		return "", "", errors.New("libc.so.6 is missing: the process world needs a glibc system")
 	}
-	return tools{server: server, faketime: faketime, libc: libc}, nil
+	return faketime, libc, nil
 }
 
 func firstFile(patterns ...string) string {

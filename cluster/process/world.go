@@ -50,6 +50,8 @@ type World struct {
 
 	trace *trace // nil without OnServer
 
+	booted atomic.Bool // all servers have served once
+
 	wg     sync.WaitGroup // all goroutines of the world
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -116,6 +118,7 @@ func (w *World) start(ctx context.Context) error {
 	if err := w.boot(ctx); err != nil {
 		return err
 	}
+	w.booted.Store(true)
 	if err := w.startTrace(ctx); err != nil {
 		return err
 	}
@@ -131,8 +134,11 @@ func (w *World) takePlace() error {
 		w.place = elsewhere{gateway: w.host}
 		return nil
 	}
+	if err := AvailableFor(w.cfg.Topology); err != nil {
+		return err
+	}
 	found, err := findTools()
-	if err != nil {
+	if err != nil && !w.cfg.Topology.Store() {
 		return err
 	}
 	w.place = newLocal(found, w.host, w.spawn, func(f func()) { w.wg.Go(f) })
@@ -321,6 +327,9 @@ func Abilities(t cluster.Topology) []cluster.Ability {
 		can = append(can, cluster.CanPromote, cluster.CanCountReplicas)
 	case t == cluster.RedisCluster:
 		can = append(can, cluster.CanPromote, cluster.CanMigrate)
+	}
+	if t.Store() {
+		can = append(can, cluster.Ability(t)) // as locks ask for it
 	}
 	return can
 }

@@ -27,9 +27,17 @@ const clientEnv = "HOLDFAST_TEST_CLIENT"
 // named, which prints the pid of its node and waits to be killed.
 const worldEnv = "HOLDFAST_TEST_WORLD"
 
+// worldTopologyEnv is that world's topology. The node of another store than
+// Redis is stalled before its pid is printed.
+const worldTopologyEnv = "HOLDFAST_TEST_TOPOLOGY"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(worldEnv); dir != "" {
-		w, err := Start(context.Background(), Config{Topology: cluster.Single, Nodes: 1, Clients: 1, Dir: dir})
+		topology := cluster.Topology(os.Getenv(worldTopologyEnv))
+		w, err := Start(context.Background(), Config{Topology: topology, Nodes: 1, Clients: 1, Dir: dir})
+		if err == nil && topology.Store() {
+			err = w.Stall(context.Background(), "n1")
+		}
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -343,7 +351,7 @@ func TestNodesDieWithTheirParent(t *testing.T) {
 	t.Parallel()
 	out := make(chan string, 1)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), worldEnv+"="+t.TempDir()+"/scratch")
+	cmd.Env = append(os.Environ(), worldEnv+"="+t.TempDir()+"/scratch", worldTopologyEnv+"="+string(cluster.Single))
 	cmd.Stdout = lineTo(out)
 	must(t, cmd.Start())
 	pid, err := strconv.Atoi(strings.TrimSpace(<-out))

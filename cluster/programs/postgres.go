@@ -75,6 +75,7 @@ func (p Postgres) Command() (Command, error) {
 			"-c", "unix_socket_directories=", // none: fixed paths collide
 			"-c", "max_connections=200",
 			"-c", "shared_buffers=16MB",
+			"-c", "dynamic_shared_memory_type=mmap", // in the data folder, and gone with it
 			"-c", "log_min_messages=fatal",
 		},
 		Dirs:   []string{p.Dir},

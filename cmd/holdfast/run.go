@@ -16,9 +16,11 @@ import (
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/history"
+	"github.com/holdfast-io/holdfast/impl/catalogue"
 	"github.com/holdfast-io/holdfast/reports"
 	"github.com/holdfast-io/holdfast/scenarios"
 	"github.com/holdfast-io/holdfast/store"
+	"github.com/holdfast-io/holdfast/suite"
 )
 
 func newRun(io streams) *cobra.Command {
@@ -137,7 +139,7 @@ func (s *selection) prepare(ctx context.Context, io streams, jobs []store.Job) e
 	at := s.servers()
 	if at == "" {
 		if s.world == string(cluster.Process) {
-			if err := process.Available(); err != nil {
+			if err := s.installed(); err != nil {
 				return fmt.Errorf("--on process: %w", err)
 			}
 		}
@@ -169,6 +171,24 @@ func (s *selection) prepareContainers(ctx context.Context, io streams, jobs []st
 	}
 	for i := range jobs {
 		jobs[i].Image = image
+	}
+	return nil
+}
+
+// installed says whether this machine has the servers that the locks need.
+func (s *selection) installed() error {
+	names, _ := suite.Locks(s.locks) // validate has found wrong words
+	if len(names) == 0 {
+		return process.Available()
+	}
+	for _, name := range names {
+		needs := cluster.Single // of Redis, which all its topologies share
+		if e, _ := catalogue.Find(name); e.Store != "" {
+			needs = cluster.Topology(e.Store)
+		}
+		if err := process.AvailableFor(needs); err != nil {
+			return err
+		}
 	}
 	return nil
 }

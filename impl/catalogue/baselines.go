@@ -20,6 +20,20 @@ func Baselines() []Entry {
 	return []Entry{etcdEntry(), zookeeperEntry(), postgresEntry(), advisoryEntry()}
 }
 
+// A session is renewed in the background, and a lock that is taken within it may
+// find it near its end: of the TTL after an acquire's invoke only the rest is
+// promised. These are the shares that may be gone.
+const (
+	// etcdKeepAlive: the client renews a lease every third of its TTL, looks
+	// every 500 ms whether it must, and a put renews nothing. That is 0.83 of
+	// the least TTL of a second. Source: lease.go of etcd's client,
+	// nextKeepAlive and retryConnWait.
+	etcdKeepAlive = 0.85
+	// zookeeperTouch: the request that takes the lock renews the session, but
+	// the leader hears of it up to half a tick later.
+	zookeeperTouch = 1.0 / 6
+)
+
 // pausedHolder are the weaknesses of every lock whose store takes it away from a
 // silent holder.
 func pausedHolder(guard string) []string {
@@ -36,6 +50,7 @@ func etcdEntry() Entry {
 		About:     "the mutex of etcd's client v3.7.3 on three members, its revision as the fence, TTLs in whole seconds",
 		New:       etcd.New,
 		KeyPrefix: etcd.KeyPrefix,
+		Drift:     etcdKeepAlive,
 		Abilities: []string{AbilityFence, AbilityLost},
 		Promises: Promises{
 			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "yes",
@@ -54,6 +69,7 @@ func zookeeperEntry() Entry {
 		About:     "ZooKeeper's recipe of sequential ephemeral nodes on three servers, over go-zookeeper/zk v1.0.4, the czxid as the fence",
 		New:       zookeeper.New,
 		KeyPrefix: zookeeper.KeyPrefix,
+		Drift:     zookeeperTouch,
 		Abilities: []string{AbilityFence, AbilityLost},
 		Promises: Promises{
 			AtomicCheckAndSet: "yes", Reentrant: "no", RenewsItself: "yes",
