@@ -355,7 +355,7 @@ func TestOneServerLess(t *testing.T) {
 			lock, _ := s.client(t, "c1")
 			other, _ := s.client(t, "c2")
 			lease := acquire(t, lock)
-			s.servers[0].Stop()
+			s.servers[0].Kill()
 			select {
 			case <-lease.(impl.LossNotifier).Lost():
 				t.Log("lost: an election took longer than the lease had left")

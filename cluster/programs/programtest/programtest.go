@@ -137,10 +137,23 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 }
 
-// Stop kills the server with all its children and waits for its end.
-func (s *Server) Stop() {
+// Kill kills the server with all its children and waits for its end.
+func (s *Server) Kill() {
 	_ = syscall.Kill(-s.process.Pid, syscall.SIGKILL) // it may have ended by itself
 	<-s.done
+}
+
+// Stop asks the server to end, so that it takes with it what a killed one would
+// leave, such as PostgreSQL's shared memory, and kills it if it does not.
+func (s *Server) Stop() {
+	_ = s.process.Signal(syscall.SIGINT) // it may have ended by itself
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+	case <-timer.C:
+	}
+	s.Kill()
 }
 
 // child is a command in a process group of its own, which dies with this one.
