@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"sync"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -25,6 +26,10 @@ type engine struct {
 	provider *testcontainers.DockerProvider
 }
 
+// silence is called once: the logger is one for the process, and several runs
+// connect at once.
+var silence = sync.OnceFunc(func() { tclog.SetDefault(tclog.NewNoopLogger()) })
+
 // connect finds the engine as testcontainers does: DOCKER_HOST, the current
 // context of the docker command, or the usual sockets.
 func connect(ctx context.Context) (*engine, error) {
@@ -39,7 +44,7 @@ func connect(ctx context.Context) (*engine, error) {
 			return nil, fmt.Errorf("find a Docker engine: %w", err)
 		}
 	}
-	tclog.SetDefault(tclog.NewNoopLogger())
+	silence()
 
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
