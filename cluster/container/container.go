@@ -183,6 +183,9 @@ func (p *Place) host(name string) netip.Addr {
 	return addr
 }
 
+// OwnAddresses is true: an address is that of a container.
+func (p *Place) OwnAddresses() bool { return true }
+
 // Gateway is this machine's address on the network: what listens there in this
 // process is reached by the servers.
 func (p *Place) Gateway() string { return p.gateway().String() }
