@@ -50,6 +50,52 @@ var patient = []comparison{
 	{scenario: "renewal-blip", ttl: 6 * time.Second},
 }
 
+// clusters are stories of servers that elect a primary by themselves, which the
+// simulator does not know: its place in the comparison is the process world's.
+var clusters = []string{"sentinel-failover", "cluster-failover"}
+
+// TestParityOfClusters: one verdict on servers here and in containers.
+func TestParityOfClusters(t *testing.T) {
+	needServers(t)
+	if !haveContainers(t) {
+		t.Skip("nothing to compare with")
+	}
+	t.Parallel()
+	root := t.TempDir()
+	var jobs []store.Job
+	for _, name := range clusters {
+		jobs = append(jobs, store.Job{Scenario: name, Lock: "basic", World: "process", Seed: 1})
+	}
+	began := time.Now()
+	runs, lags := sideBySide(root, jobs, len(jobs))
+	for i, r := range runs {
+		if agree(r, r) {
+			continue
+		}
+		patience := jobs[i]
+		patience.TTL = 3 * time.Duration(r.TTLNanos) // as in compareWorlds
+		t.Logf("%s said %s %v %s, while the machine stood still for %v: again with a TTL of %v\n%s",
+			r.Scenario, told(r), r.Mismatches, r.Error, lags[i], patience.TTL, complaints(r))
+		again, _ := sideBySide(root, []store.Job{patience}, 1)
+		if runs[i] = again[0]; !agree(runs[i], runs[i]) {
+			t.Errorf("%s: process says %s %v %s\n%s", r.Scenario, told(runs[i]), runs[i].Mismatches, runs[i].Error, complaints(runs[i]))
+		}
+	}
+	t.Logf("%d runs on servers took %v", len(jobs), time.Since(began).Round(time.Second))
+	boxed := inContainers(t, root, jobs, runs)
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "scenario\tlock\tprocess\twall\tcontainer\twall")
+	for _, p := range runs {
+		c := boxed[p.Scenario+" "+p.Lock]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.1fs\t%s\t%.1fs\n", p.Scenario, p.Lock, told(p), p.WallSeconds, told(c), c.WallSeconds)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &table)
+}
+
 // TestParity: one scenario file, three worlds, one verdict.
 func TestParity(t *testing.T) {
 	needServers(t)
@@ -79,35 +125,35 @@ func haveContainers(t *testing.T) bool {
 
 // inContainers plays the first lock of every scenario, since each run takes
 // seconds that the others of the scenario would not make more telling, and gives
-// the runs by their scenario. A run that disagrees has a second try, as on
-// servers that are no containers.
-func inContainers(t *testing.T, root string, onServers []store.Job, simulated []reports.Run) map[string]reports.Run {
+// the runs by their scenario and lock. A run that disagrees with that of another
+// world has a second try, as on servers that are no containers.
+func inContainers(t *testing.T, root string, onServers []store.Job, elsewhere []reports.Run) map[string]reports.Run {
 	out := map[string]reports.Run{}
 	if !haveContainers(t) {
 		return out
 	}
 	var jobs []store.Job
-	var sims []reports.Run
+	var others []reports.Run
 	for i, j := range onServers {
 		if i > 0 && onServers[i-1].Scenario == j.Scenario {
 			continue
 		}
 		j.World = "container"
-		jobs, sims = append(jobs, j), append(sims, simulated[i])
+		jobs, others = append(jobs, j), append(others, elsewhere[i])
 	}
 	began := time.Now()
 	runs, lags := sideBySide(root, jobs, 4)
 	for i, j := range jobs {
-		if !agree(sims[i], runs[i]) {
+		if !agree(others[i], runs[i]) {
 			j.TTL = 4 * time.Duration(runs[i].TTLNanos)
 			t.Logf("%s / %s said %s %v %s in containers, while the machine stood still for %v: again with a TTL of %v\n%s",
 				j.Scenario, j.Lock, told(runs[i]), runs[i].Mismatches, runs[i].Error, lags[i], j.TTL, complaints(runs[i]))
 			again, _ := sideBySide(root, []store.Job{j}, 1)
 			runs[i] = again[0]
 		}
-		if !agree(sims[i], runs[i]) {
-			t.Errorf("%s / %s: sim says %s, container says %s %v %s\n%s",
-				j.Scenario, j.Lock, told(sims[i]), told(runs[i]), runs[i].Mismatches, runs[i].Error, complaints(runs[i]))
+		if !agree(others[i], runs[i]) {
+			t.Errorf("%s / %s: %s says %s, container says %s %v %s\n%s",
+				j.Scenario, j.Lock, others[i].World, told(others[i]), told(runs[i]), runs[i].Mismatches, runs[i].Error, complaints(runs[i]))
 		}
 		out[j.Scenario+" "+j.Lock] = runs[i]
 	}
