@@ -13,7 +13,8 @@ test: install-test-tools vet ## install what the tests need, then run everything
 
 test-all: # what "make test" runs once all is there; without an engine there is no image either
 	-@./scripts/make-image.sh
-	$(GO) test -race -timeout 9m $(if $(CI),-artifacts) ./...
+	@t=$$(mktemp) && HOLDFAST_PARITY=$$t $(GO) test -race -timeout 15m $(if $(CI),-artifacts) ./...; s=$$?; \
+	echo "the same scenarios in each world:"; cat $$t; rm -f $$t; exit $$s
 	$(GO) test -timeout 9m -count 1 ./campaign # its sweeps of thousands of runs, which skip under -race
 
 unit: ## the quick tests; on real servers only where they are installed

@@ -34,6 +34,9 @@ type Client struct {
 	// Step stands still while the client is paused (simulator only; a real
 	// process is stopped by the kernel).
 	Step func()
+	// Least is the shortest wait outside the lock: virtual time goes on only while
+	// clients wait, and a real one needs none.
+	Least time.Duration
 	// Dial connects to the protected resource.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Stop says that no new round shall begin.

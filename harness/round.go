@@ -145,6 +145,13 @@ func (a *actor) giveBack(ctx context.Context, held []*hold) (clean []*hold) {
 
 // pause waits outside the lock.
 func (a *actor) pause(ctx context.Context, d time.Duration) {
+	if d < a.Least {
+		d = a.Least
+	}
+	if d <= 0 {
+		a.Step()
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -158,7 +165,7 @@ func (a *actor) pause(ctx context.Context, d time.Duration) {
 // march in step.
 func (a *actor) jitter(d time.Duration) time.Duration {
 	if d <= 0 {
-		return time.Microsecond
+		return 0
 	}
 	return (d - d/4 + time.Duration(a.rng.Int64N(int64(d/2)+1))).Truncate(time.Microsecond)
 }

@@ -367,6 +367,7 @@ func (r *simRun) startClients(ctx context.Context) ([]context.CancelFunc, error)
 			Step:   func() { r.world.Step(name) },
 			Dial:   func(ctx context.Context) (net.Conn, error) { return r.world.DialResource(ctx, name) },
 			Stop:   r.stopping.Load,
+			Least:  time.Microsecond,
 		}
 		r.world.OnCancel(name, c.Cancel)
 		cctx, cancel := context.WithCancel(ctx)

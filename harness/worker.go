@@ -180,6 +180,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if wait(ctx, time.Duration(b.Clients-monotonic())+a.Wait) {
 		a.client(locks, p, b.Start).Run(ctx)
 	}
+	p.flush()
 	errs := []error{p.failure()}
 	if !p.stopped.Load() && told.Err() != nil {
 		// With exit status 0 it would look as if the lock had ended it.
@@ -286,7 +287,9 @@ func (p *pipe) send(ev history.Event) {
 	if err == nil {
 		_, err = p.out.Write(append(line, '\n'))
 	}
-	if err == nil {
+	// A note tells of no call: it may wait for the next event, which says the
+	// same of an end of this process as a note that was lost.
+	if err == nil && (p.await.have(ev) || ev.Op == nil || ev.Op.Type != history.Note) {
 		err = p.out.Flush()
 	}
 	if err != nil {
@@ -323,6 +326,15 @@ func (p *pipe) listen(lines *bufio.Reader, cancel context.CancelFunc) {
 		default:
 			p.fail(fmt.Errorf("worker: the harness said %q", line))
 		}
+	}
+}
+
+// flush sends the notes that still wait.
+func (p *pipe) flush() {
+	p.talking.Lock()
+	defer p.talking.Unlock()
+	if err := p.out.Flush(); err != nil {
+		p.fail(fmt.Errorf("worker: send an event: %w", err))
 	}
 }
 

@@ -29,7 +29,12 @@ func (tr *tracer) connected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var before *past
 	if !first {
+		before = &past{mark: fmt.Sprintf("holdfast-begin-%s-%d", tr.node.name, tr.connections), keys: make(keyspace)}
+		if err := tr.node.direct.Echo(ctx, before.mark).Err(); err != nil {
+			return err
+		}
 		if found, err = tr.snapshot(ctx); err != nil {
 			return err
 		}
@@ -37,7 +42,7 @@ func (tr *tracer) connected(ctx context.Context) error {
 	tr.mu.Lock()
 	defer tr.unlock()
 	now := time.Now().Add(tr.node.clock.offset())
-	tr.names, tr.script = names, nil
+	tr.names, tr.script, tr.past = names, nil, before
 	tr.gone = nil
 	clear(tr.events)
 	for _, name := range sortedKeys(tr.keys) {

@@ -27,6 +27,7 @@ type tracer struct {
 	keys        keyspace
 	events      map[string][]string // on a key, since the last command
 	gone        []gone              // keys that vanished since then
+	past        *past               // nil once the stream has caught up with what the node holds
 	script      *script             // a script whose commands may still follow
 	last        int64               // when the last event was
 	primary     bool                // of a shard; a replica is told what its primary does
@@ -134,6 +135,9 @@ func (tr *tracer) take(line string, push []string, pause bool) {
 		tr.takeEvent(strings.TrimPrefix(push[2], "__keyevent@0__:"), push[3])
 	case line != "":
 		if c, ok := parseMonitor(line); ok {
+			if tr.learn(c) {
+				break
+			}
 			if c.from != "lua" {
 				tr.endScript()
 			}
@@ -157,12 +161,7 @@ func (tr *tracer) takeEvent(event, name string) {
 		tr.events[name] = append(tr.events[name], event)
 		return
 	}
-	cmd := history.Expired
-	if event == "evicted" {
-		cmd = history.Lostkeys
-	}
-	delete(tr.keys, name)
-	tr.gone = append(tr.gone, gone{cmd: cmd, name: name})
+	tr.vanished(event, name)
 }
 
 // reportGone reports the keys that vanished by themselves. Such an event has
