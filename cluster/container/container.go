@@ -113,7 +113,10 @@ func (p *Place) makeNetwork(ctx context.Context) error {
 		return err
 	}
 	for _, subnet := range subnets(own) {
-		ctx, cancel := context.WithTimeout(ctx, bound)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound) // see Place.start
 		n, err := tcnetwork.New(ctx, tcnetwork.WithLabels(p.labels), tcnetwork.WithIPAM(&network.IPAM{
 			Config: []network.IPAMConfig{{Subnet: subnet, Gateway: gatewayOf(subnet)}},
 		}))
@@ -182,6 +185,9 @@ func (p *Place) host(name string) netip.Addr {
 	p.hosts[name] = addr
 	return addr
 }
+
+// OwnAddresses is true: an address is that of a container.
+func (p *Place) OwnAddresses() bool { return true }
 
 // Gateway is this machine's address on the network: what listens there in this
 // process is reached by the servers.

@@ -552,7 +552,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, thing := range all {
-			if thing.Labels[labelPid] == fmt.Sprint(pid) {
+			if thing.Maker == pid {
 				n++
 			}
 		}

@@ -166,7 +166,9 @@ var servers = []string{"redis-server", "valkey-server"}
 // look finds the files that matter. A container that is never started shows those
 // of its image.
 func (i *Image) look(ctx context.Context, api *engine, folders []string) (err error) {
-	made, err := api.ContainerCreate(ctx, client.ContainerCreateOptions{
+	making, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound) // see Place.start
+	defer cancel()
+	made, err := api.ContainerCreate(making, client.ContainerCreateOptions{
 		Config:     &container.Config{Image: i.ID, Entrypoint: []string{"none"}, Labels: labelsOf(self())},
 		HostConfig: &container.HostConfig{NetworkMode: "none"},
 	})

@@ -40,7 +40,7 @@ type Server struct {
 	err    error              // valid once done is closed
 }
 
-// Start runs a program. The container goes away with its end, and the address is
+// Start runs a program, and is not interrupted when ctx ends meanwhile. The container goes away with its end, and the address is
 // free again once [Server.Done] is closed. A program that ends at once is no
 // error of Start.
 //
@@ -73,7 +73,12 @@ func (p *Place) start(ctx context.Context, prog process.Program) (*Server, error
 	if !s.addr.IsValid() {
 		return nil, errors.New("the network has no address left")
 	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// What the engine has been asked for it makes, whether or not anybody waits
+	// for the answer, and only the answer says what there is to remove.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	c, err := s.create(ctx, prog, s.addr)
 	if err != nil {

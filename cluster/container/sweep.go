@@ -73,6 +73,10 @@ func orphaned(labels map[string]string, here maker) bool {
 type Thing struct {
 	Kind string // "container" or "network"
 	ID   string
+	// Maker is the pid of the process that made it, 0 for none that is known.
+	Maker int
+	// State is the engine's word for how a container is: running, paused.
+	State string
 	// Labels are those of the run, and others.
 	Labels map[string]string
 }
@@ -104,12 +108,17 @@ func things(ctx context.Context, api *engine) ([]Thing, error) {
 	}
 	var out []Thing
 	for _, c := range containers.Items {
-		out = append(out, Thing{Kind: "container", ID: c.ID, Labels: c.Labels})
+		out = append(out, thing("container", c.ID, string(c.State), c.Labels))
 	}
 	for _, n := range networks.Items {
-		out = append(out, Thing{Kind: "network", ID: n.ID, Labels: n.Labels})
+		out = append(out, thing("network", n.ID, "", n.Labels))
 	}
 	return out, nil
+}
+
+func thing(kind, id, state string, labels map[string]string) Thing {
+	pid, _ := strconv.Atoi(labels[labelPid]) // 0 for what has no such label
+	return Thing{Kind: kind, ID: id, Maker: pid, State: state, Labels: labels}
 }
 
 // Sweep removes the containers and networks of processes that are gone, and says

@@ -151,7 +151,8 @@ type elsewhere struct{ gateway string }
 var _ Place = elsewhere{}
 
 func (elsewhere) World() cluster.World   { return cluster.External }
-func (elsewhere) Host(string) string     { return "" } // each server has its own
+func (elsewhere) Host(string) string     { return "" }    // each server has its own
+func (elsewhere) OwnAddresses() bool     { return false } // we kill none
 func (e elsewhere) Gateway() string      { return e.gateway }
 func (elsewhere) Preload() string        { return "" }
 func (elsewhere) Caller(net.Conn) string { return "" }

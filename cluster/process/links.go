@@ -55,6 +55,9 @@ func endpointOf(server, port string) string { return server + ":" + port }
 // then on the map of links is read by their connections. The nodes need not
 // run yet.
 func (w *World) buildLinks() error {
+	if err := w.buildDoors(); err != nil {
+		return err
+	}
 	w.dirs = make(map[cluster.Link]*direction)
 	all := w.pairs()
 	for _, p := range all {
@@ -75,7 +78,7 @@ func (w *World) buildLinks() error {
 		}
 		upstream := ""
 		if n := w.nodes[p.target]; n != nil {
-			upstream = n.addrs[p.port]
+			upstream = w.way(n, p.port)
 		} else {
 			upstream = w.resource[p.dialer].addr()
 		}

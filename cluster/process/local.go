@@ -39,6 +39,9 @@ func (l *local) World() cluster.World { return cluster.Process }
 // Host is the world's own address for all servers.
 func (l *local) Host(string) string { return l.host }
 
+// OwnAddresses is false: a killed process leaves its machine.
+func (l *local) OwnAddresses() bool { return false }
+
 // Gateway is the same.
 func (l *local) Gateway() string { return l.host }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +52,8 @@ type node struct {
 	// patient: a sentinel that could not be told to ping more often.
 	patient bool
 	own     sync.Map // local addresses (string) of direct's connections
+
+	serving atomic.Pointer[Server] // nil until it answers, and while killed
 
 	mu      sync.Mutex // orders the verbs on this node
 	server  Server     // nil while killed
@@ -111,6 +114,7 @@ func (n *node) start(ctx context.Context) error {
 	if err := n.awaitReady(ctx); err != nil {
 		return err
 	}
+	n.serving.Store(new(n.server))
 	if err := n.runs.started(ctx, n); err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
@@ -151,6 +155,7 @@ func (n *node) kill(ctx context.Context) error {
 	if n.server == nil {
 		return nil
 	}
+	n.serving.Store(nil)
 	if err := n.server.End(ctx); err != nil {
 		return err
 	}

@@ -16,6 +16,10 @@ type Place interface {
 	// Host is the IP address at which a server listens. It is known before the
 	// server is started, and stays the same when it is started again.
 	Host(server string) string
+	// OwnAddresses says that a server's address is its own and goes away with it:
+	// who dials it then gets no answer at all, where this machine would refuse.
+	// Where servers have none they can dial from any loopback address.
+	OwnAddresses() bool
 	// Gateway is the IP address at which servers reach what listens in this
 	// process.
 	Gateway() string

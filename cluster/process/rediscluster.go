@@ -61,13 +61,13 @@ func (clusterServer) program(_ context.Context, n *node) (Program, error) {
 	return Program{Server: n.name, Path: redisPath, Args: args, Dir: n.dir}, nil
 }
 
-// sourceOf is the address that a node dials from, on this machine: one of its
-// own, by which a junction knows it at once. To ask the kernel whose a connection
+// sourceOf is the address that a node dials from, where it has none by itself:
+// one of its own, by which a junction knows it at once. To ask the kernel whose a connection
 // is takes a look at all of the machine's, and the nodes of a cluster dial one
 // that is dead ten times a second each. The world's own address is 127.77.x.y,
 // and no other world has that x and y.
 func (w *World) sourceOf(name string) string {
-	if _, ok := w.place.(*local); !ok {
+	if w.place.OwnAddresses() {
 		return ""
 	}
 	i := slices.Index(w.servers(), name)

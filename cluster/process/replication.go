@@ -122,7 +122,7 @@ func (w *World) Promote(ctx context.Context, name string) error {
 		var errs []error
 		for _, client := range w.clientNames {
 			p := w.proxies[cluster.Link{From: client, To: cluster.Primary}]
-			errs = append(errs, p.retarget(name, n.addr, !w.isReset(client, name)))
+			errs = append(errs, p.retarget(name, w.way(n, redisPort), !w.isReset(client, name)))
 		}
 		return errors.Join(errs...)
 	})

@@ -43,6 +43,7 @@ type World struct {
 	primary string
 
 	junctions map[string]*junction // by endpoint
+	doors     map[string]*relay    // by server and port
 
 	clientMu sync.Mutex
 	clients  map[string]*child
@@ -77,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*World, error) {
 		cfg: cfg, place: cfg.Place, toxi: newToxiServer(), spawn: newSpawner(),
 		nodes: make(map[string]*node), resource: make(map[string]*resourceServer),
 		proxies: make(map[cluster.Link]*proxy), clients: make(map[string]*child),
-		junctions: make(map[string]*junction), primary: cluster.NodeName(1),
+		junctions: make(map[string]*junction), doors: make(map[string]*relay), primary: cluster.NodeName(1),
 	}
 	w.layout, _ = cfg.layout() // check has found it
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -395,6 +396,9 @@ func (w *World) close() error {
 	}
 	for _, p := range w.proxies {
 		errs = append(errs, p.close())
+	}
+	for _, d := range w.doors {
+		errs = append(errs, d.close())
 	}
 	for _, r := range w.resource {
 		errs = append(errs, r.close())

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-io/holdfast/cluster/container"
 	"github.com/holdfast-io/holdfast/cluster/process"
 	"github.com/holdfast-io/holdfast/harness"
 	"github.com/holdfast-io/holdfast/internal/storetest"
@@ -110,6 +111,19 @@ func needServers(t *testing.T) {
 		t.Skipf("no real servers here: %v", err)
 	case testing.Short():
 		t.Skip("real servers take their time")
+	}
+}
+
+// needContainers skips a test on a machine without a Docker engine or our image,
+// but not where they are promised.
+func needContainers(t *testing.T) {
+	t.Helper()
+	needServers(t)
+	if err := container.Available(t.Context(), ""); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("CI must have containers: %v", err)
+		}
+		t.Skipf("no containers here: %v", err)
 	}
 }
 

@@ -50,6 +50,8 @@ type victim struct {
 	temp, dir string
 	began     time.Time
 	known     map[int]string // pid to start
+	world     string
+	patience  time.Duration // of await
 }
 
 // launch starts the scenario and returns when a worker and a server are
@@ -65,7 +67,7 @@ func launch(t *testing.T) *victim {
 // start starts a command line in a folder.
 func start(t *testing.T, dir string, args ...string) *victim {
 	t.Helper()
-	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: dir, began: time.Now(), known: map[int]string{}}
+	v := &victim{t: t, mark: fmt.Sprintf("%s=%d-%d", marker, os.Getpid(), time.Now().UnixNano()), temp: t.TempDir(), dir: dir, began: time.Now(), known: map[int]string{}, world: "process", patience: 10 * time.Second}
 	v.cmd = exec.Command(binary, args...)
 	v.cmd.Dir, v.cmd.Stdout, v.cmd.Stderr = v.dir, v.file("stdout"), v.file("stderr")
 	v.cmd.Env = append(os.Environ(), v.mark, "TMPDIR="+v.temp)
@@ -114,10 +116,10 @@ func (v *victim) said(name string) string {
 	return string(b)
 }
 
-// await polls for at most ten seconds.
+// await polls, by default for at most ten seconds.
 func (v *victim) await(what string, ok func() bool) {
 	v.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(v.patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(limit) {
 			v.t.Fatalf("waited in vain for %s\n%s%s", what, v.said("stdout"), v.said("stderr"))
 		}
@@ -229,7 +231,7 @@ func (v *victim) leftNothing(pids []int, scratchToo bool) {
 
 // folder is where the run is stored.
 func (v *victim) folder() string {
-	j := store.Job{Scenario: "breaking.yaml", Lock: "basic", World: "process", Seed: 1, TTL: leases}
+	j := store.Job{Scenario: "breaking.yaml", Lock: "basic", World: v.world, Seed: 1, TTL: leases}
 	return j.Dir(filepath.Join(v.dir, "runs"))
 }
 

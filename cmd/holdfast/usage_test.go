@@ -3,11 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-io/holdfast/cluster"
 	"github.com/holdfast-io/holdfast/reports"
 )
 
@@ -33,7 +35,7 @@ func TestUsageErrors(t *testing.T) {
 		{"run calm --format xml", "write text, json, markdown\nTry: holdfast run --help"},
 		{"run calm --report sometimes", "write always, failed, never\nTry: holdfast run --help"},
 		{"run calm --topology foo", "write single, replicated, independent, sentinel, cluster, etcd, zookeeper, postgres\nTry: holdfast run --help"},
-		{"matrix --on foo", "write sim, process\nTry: holdfast matrix --help"},
+		{"matrix --on foo", "write sim, process, container\nTry: holdfast matrix --help"},
 		{"check " + folder + " --format xml", `there is no format "xml"`},
 		{"gate --config nofile.yaml", "read suite: stat nofile.yaml: no such file"},
 		{"run calm --seeds 0", "at least one seed"},
@@ -155,7 +157,9 @@ func parses(t *testing.T, line string) {
 	if f := ran.Flags().Lookup("scenario"); f != nil {
 		names, _ = ran.Flags().GetStringSlice("scenario")
 	}
-	sel.world = strings.Replace(sel.world, "process", "sim", 1) // which need not be here
+	if slices.Contains(worldNames(), sel.world) { // which need not be here
+		sel.world = string(cluster.Sim)
+	}
 	if _, err := sel.plan(names, "holdfast"); err != nil {
 		t.Errorf("%q: %v", line, err)
 	}

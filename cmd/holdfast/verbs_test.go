@@ -233,8 +233,13 @@ func TestListIsComplete(t *testing.T) {
 	if got, want := len(inv.Checks), len(checker.All()); got != want {
 		t.Errorf("%d checks, want %d", got, want)
 	}
-	if len(inv.Worlds) != 2 || !inv.Worlds[0].Available {
-		t.Errorf("worlds: %+v", inv.Worlds)
+	for i, name := range worldNames() {
+		if i >= len(inv.Worlds) || inv.Worlds[i].Name != name || inv.Worlds[i].Available != (inv.Worlds[i].Reason == "") {
+			t.Errorf("world %s is not told, or not why it is not here: %+v", name, inv.Worlds)
+		}
+	}
+	if !inv.Worlds[0].Available {
+		t.Errorf("there is no simulator: %s", inv.Worlds[0].Reason)
 	}
 	text := invoke(t, "list")
 	for _, s := range inv.Scenarios {
