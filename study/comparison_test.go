@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -72,6 +73,26 @@ func TestComparisonTellsWhatItSaw(t *testing.T) {
 	} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, page.String())
+		}
+	}
+}
+
+// TestTheCommittedComparisonHasEveryRow: its figures are those of the machine
+// that wrote it, but its systems and faults are these.
+func TestTheCommittedComparisonHasEveryRow(t *testing.T) {
+	text, err := os.ReadFile("../docs/comparison.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, s := range systems() {
+		if !strings.Contains(page, "\n| "+s.Name+" | ") || !strings.Contains(page, "**"+s.Name+"** (`"+s.Lock+"`)") {
+			t.Errorf("%s is missing: run holdfast study comparison --out docs/comparison.md", s.Name)
+		}
+	}
+	for _, x := range troubles() {
+		if !strings.Contains(page, " | "+x.Name+" |") || !strings.Contains(page, "**"+x.Name+"** ("+scenarioLink(x.Scenario)+")") {
+			t.Errorf("%q is missing: run holdfast study comparison --out docs/comparison.md", x.Name)
 		}
 	}
 }
