@@ -88,7 +88,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	onCores(2, func() { again("on two cores", 1) })
 	if !raced {
-		onCores(2, func() { underLoad(func() { again("under load", 3) }) })
+		onCores(2, func() { underLoad(func() { again("under load", 15) }) })
 	}
 	for _, env := range []string{"GOMAXPROCS=1", "GOMAXPROCS=2"} {
 		// A child plays every other job or so, hence in another order.

@@ -39,7 +39,7 @@ const (
 	speedOf        = "speed"
 	speedScenario  = "speed"
 	comparisonTTL  = 3 * time.Second
-	speedTTL       = 10 * time.Second
+	speedTTL       = 100 * time.Second
 	speedSeeds     = 3
 	parallelOnReal = 3
 )
